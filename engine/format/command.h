@@ -1,0 +1,158 @@
+// Transactions and their commands: what the log carries and apply understands.
+//
+// A command's meaning never changes; new behaviour is a new command. All checks run at apply. Each
+// command is atomic and has a result of its own; the commands of a transaction are applied in order,
+// and a crash keeps all of a transaction in the log or nothing of it. Times travel in the command.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/ids.h"
+#include "engine/env/clock.h"
+#include "engine/format/records.h"
+
+namespace kvsyncfs {
+
+/// create, mkdir, mknod and symlink: the type is in `mode`. Apply gives a set-group-ID directory's group
+/// (and, to directories, the bit) to the child and applies the parent's default ACL, or else `umask`.
+struct CreateCommand {
+  InodeId parent;
+  std::string name;
+  std::uint32_t mode = 0, umask = 0, uid = 0, gid = 0;
+  std::uint64_t device = 0;
+  std::string target;  ///< symlinks
+  Timestamp time;
+};
+struct LinkCommand {
+  InodeId inode, parent;
+  std::string name;
+  Timestamp time;
+};
+/// unlink (directory false) and rmdir (true). An inode at link count 0 becomes an orphan.
+struct UnlinkCommand {
+  InodeId parent;
+  std::string name;
+  bool directory = false;
+  Timestamp time;
+};
+enum class RenameMode : std::uint8_t { kReplace = 0, kNoReplace = 1, kExchange = 2 };
+struct RenameCommand {
+  InodeId old_parent;
+  std::string old_name;
+  InodeId new_parent;
+  std::string new_name;
+  RenameMode mode = RenameMode::kReplace;
+  Timestamp time;
+};
+/// Only what is set changes; ctime always becomes `time`. A size cuts or extends (extended: a hole).
+struct SetAttrCommand {
+  InodeId inode;
+  std::optional<std::uint32_t> mode, uid, gid;
+  std::optional<std::uint64_t> size;
+  std::optional<Timestamp> atime, mtime;
+  bool kill_privileges = false;  ///< clear set-user-ID, and set-group-ID where group-execute is set
+  bool keep_ctime = false;       ///< a gathered atime: ctime and the change counter stay
+  Timestamp time;
+};
+/// Bytes already on the owner's disk become the file's. Size becomes max(size, end of the last extent);
+/// mtime (if set), ctime as given; an inode that is gone: kStale, nothing is referenced.
+struct WriteExtentsCommand {
+  InodeId inode;
+  std::vector<Extent> extents;
+  std::optional<Timestamp> mtime;
+  bool kill_privileges = false;
+  Timestamp time;
+};
+/// Small bytes that travel in the log of a lone node (one fsync, one disk write). Apply changes size and
+/// times only; the engine keeps the bytes in its write buffer until a WriteExtents puts them in place.
+struct WriteInlineCommand {
+  struct Piece {
+    std::uint64_t file_offset = 0;
+    std::string bytes;
+  };
+  InodeId inode;
+  std::vector<Piece> pieces;
+  std::optional<Timestamp> mtime;
+  bool kill_privileges = false;
+  Timestamp time;
+};
+enum class AllocateMode : std::uint8_t {
+  kReserve = 0,          ///< holes become reserved; size grows
+  kReserveKeepSize = 1,  ///< the same, size stays
+  kPunchHole = 2,        ///< range becomes a hole, size stays
+  kZeroRange = 3,        ///< range becomes reserved, size grows
+  kZeroRangeKeepSize = 4,
+};
+struct AllocateCommand {
+  InodeId inode;
+  std::uint64_t offset = 0, length = 0;
+  AllocateMode mode = AllocateMode::kReserve;
+  Timestamp time;
+};
+/// copy_file_range by sharing extents: dst range becomes what src range is now (holes too).
+/// The ranges lie inside src and do not overlap.
+struct CloneRangeCommand {
+  InodeId source, target;
+  std::uint64_t source_offset = 0, target_offset = 0, length = 0;
+  Timestamp time;
+};
+enum class XattrMode : std::uint8_t { kSet = 0, kCreate = 1, kReplace = 2 };
+/// system.posix_acl_access also sets the mode bits, and one that equals mode bits is not stored.
+struct SetXattrCommand {
+  InodeId inode;
+  std::string name, value;
+  XattrMode mode = XattrMode::kSet;
+  bool clear_setgid = false;
+  Timestamp time;
+};
+struct RemoveXattrCommand {
+  InodeId inode;
+  std::string name;
+  Timestamp time;
+};
+/// Frees an orphan: at most kReclaimExtentsMax extents a command; result.more says to send another.
+struct ReclaimCommand {
+  InodeId inode;
+};
+/// A new open segment; its id is result.segment.
+struct OpenSegmentCommand {};
+struct SealSegmentCommand {
+  SegmentId segment;
+  std::uint64_t length = 0;  ///< bytes
+};
+/// Only a sealed segment without live bytes: else kBusy.
+struct DeleteSegmentCommand {
+  SegmentId segment;
+};
+/// The cleaner's moves: each applies only where the inode's extent bytes still are the old ones.
+struct MoveExtentsCommand {
+  struct Move {
+    InodeId inode;
+    Extent from;  ///< as it was when it was read
+    SegmentId to_segment;
+    std::uint64_t to_offset = 0;
+  };
+  std::vector<Move> moves;
+};
+
+using Command = std::variant<CreateCommand, LinkCommand, UnlinkCommand, RenameCommand, SetAttrCommand,
+                             WriteExtentsCommand, WriteInlineCommand, AllocateCommand, CloneRangeCommand,
+                             SetXattrCommand, RemoveXattrCommand, ReclaimCommand, OpenSegmentCommand,
+                             SealSegmentCommand, DeleteSegmentCommand, MoveExtentsCommand>;
+
+inline constexpr std::uint32_t kReclaimExtentsMax = 4096;
+
+/// One entry of the log. At most kCommandsPerTransactionMax commands.
+struct Transaction {
+  std::vector<Command> commands;
+};
+
+std::string encode(const Transaction& transaction);
+Result<Transaction> decode_transaction(std::string_view bytes);  ///< errors: kCorrupt, kNewerFormat
+
+}  // namespace kvsyncfs

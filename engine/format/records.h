@@ -1,0 +1,69 @@
+// The catalog's records as values, with their encodings. Field tables: kvsyncfs-format(5).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/base/error.h"
+#include "engine/base/ids.h"
+#include "engine/env/clock.h"
+
+namespace kvsyncfs {
+
+/// What stat(2) shows and what the engine needs of one inode.
+struct Inode {
+  std::uint32_t mode = 0;  ///< type and permission bits, as st_mode
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint32_t link_count = 0;
+  std::uint64_t size = 0;             ///< bytes
+  std::uint64_t allocated_bytes = 0;  ///< bytes in extents, reserved ones included
+  std::uint64_t device = 0;           ///< st_rdev of a device node
+  std::uint64_t change = 0;           ///< counts changes of data or metadata, never goes back
+  Timestamp atime, mtime, ctime, birth;
+  InodeId parent;               ///< directories: the directory that holds it; else 0
+  std::uint32_t xattr_count = 0;
+  std::string target;           ///< symlinks: where it points
+  auto operator<=>(const Inode&) const = default;
+};
+
+/// One directory entry. `cookie` is its stable place in readdir order: given once, increasing, from 3.
+struct Dentry {
+  InodeId inode;
+  std::uint32_t type = 0;  ///< S_IFMT bits of the inode
+  std::uint64_t cookie = 0;
+  std::string name;
+};
+
+/// File bytes [file_offset, +length) are segment bytes [segment_offset, +length);
+/// segment kNoSegment: reserved by fallocate, reads as zeros.
+struct Extent {
+  std::uint64_t file_offset = 0;
+  std::uint64_t length = 0;
+  SegmentId segment;
+  std::uint64_t segment_offset = 0;
+  std::uint64_t file_end() const { return file_offset + length; }
+  auto operator<=>(const Extent&) const = default;
+};
+
+enum class SegmentState : std::uint8_t { kOpen = 1, kSealed = 2 };
+
+struct SegmentRecord {
+  SegmentState state = SegmentState::kOpen;
+  std::uint64_t length = 0;      ///< bytes of the sealed segment (pages, checksum pages included); 0 while open
+  std::uint64_t live_bytes = 0;  ///< bytes that extents point at (a shared byte counts each time)
+  auto operator<=>(const SegmentRecord&) const = default;
+};
+
+std::string encode(const Inode& inode);
+std::string encode(const SegmentRecord& record);
+Result<Inode> decode_inode(std::string_view bytes);             ///< errors: kCorrupt
+Result<SegmentRecord> decode_segment(std::string_view bytes);   ///< errors: kCorrupt
+
+inline constexpr std::uint32_t kTypeMask = 0170000;  ///< S_IFMT
+inline bool is_directory(const Inode& inode) { return (inode.mode & kTypeMask) == 0040000; }
+inline bool is_regular(const Inode& inode) { return (inode.mode & kTypeMask) == 0100000; }
+inline bool is_symlink(const Inode& inode) { return (inode.mode & kTypeMask) == 0120000; }
+
+}  // namespace kvsyncfs

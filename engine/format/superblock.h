@@ -1,0 +1,43 @@
+// The superblock: what a store is, how it was made, and who may open it. kvsyncfs-format(5).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/base/error.h"
+
+namespace kvsyncfs {
+
+inline constexpr std::size_t kSuperblockSize = 4096;
+inline constexpr std::uint32_t kFormatVersion = 1;
+// Feature masks: an unknown bit in `incompatible` refuses the store, one in `read_only_compatible`
+// allows only -o ro, one in `compatible` is ignored.
+inline constexpr std::uint64_t kKnownIncompatible = 0;
+inline constexpr std::uint64_t kKnownReadOnlyCompatible = 0;
+
+struct Superblock {
+  std::array<std::uint8_t, 16> uuid{};
+  std::string label;  ///< at most 64 bytes
+  std::uint32_t version = kFormatVersion;
+  std::uint64_t compatible = 0, read_only_compatible = 0, incompatible = 0;
+  std::uint64_t size_bytes = 0;          ///< for segments
+  std::uint64_t segment_size_bytes = 0;
+  std::uint64_t log_file_size_bytes = 0;
+  std::uint32_t log_file_count_max = 0;
+  std::int64_t created_seconds = 0;
+
+  std::uint64_t volume_tag() const;  ///< first 8 bytes of the UUID, little-endian
+  std::string uuid_text() const;     ///< 8-4-4-4-12
+};
+
+/// Exactly kSuperblockSize bytes.
+std::string encode(const Superblock& superblock);
+/// The checksum is verified before any other field is believed.
+/// Errors: kNotFormatted (no magic), kCorrupt (checksum, field out of range), kNewerFormat (unknown incompatible).
+Result<Superblock> decode_superblock(std::string_view bytes);
+/// Errors: kInvalid.
+Result<std::array<std::uint8_t, 16>> parse_uuid(std::string_view text);
+
+}  // namespace kvsyncfs

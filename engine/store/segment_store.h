@@ -1,0 +1,113 @@
+// Segments: files that only grow and are never rewritten, where file bytes live.
+//
+// A segment file is a row of *batches*: one checksum page (magic, version, volume tag, segment id, page index,
+// page count, CRC32C of itself, then one CRC32C per data page, each seeded with volume tag, segment and page number
+// so that a misdirected page shows), followed by its 1 to 1000 data pages. One append is one
+// batch (or several where it is large), written by one direct write, so every byte is written once and a segment
+// describes itself. Offsets are byte offsets in the file; extents point at bytes of data pages, and one extent
+// never spans a checksum page.
+// Two streams have an open segment each: user data, and what the cleaner moves (so that old and young
+// bytes do not mix). Space is reserved before bytes are accepted (P8): reserve() makes sure that preallocated
+// files can take them.
+// Reads check every page; a bad one is kCorrupt, counted, told once to the log with file and segment.
+// Layout: kvsyncfs-format(5), "Segments". Thread: any. The number of open files is bounded.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/base/ids.h"
+#include "engine/env/disk.h"
+
+namespace kvsyncfs {
+
+inline constexpr std::uint32_t kPagesPerBatchMax = 1000;
+
+enum class Stream : std::uint8_t { kUser = 0, kCleaner = 1 };
+
+/// Where one appended run (or a part of it, if it was split) lies.
+struct Placed {
+  std::size_t run = 0;            ///< index of the run
+  std::uint64_t run_offset = 0;   ///< byte in the run where this part begins
+  std::uint64_t length = 0;
+  SegmentId segment;
+  std::uint64_t segment_offset = 0;
+};
+
+struct StoreOptions {
+  std::string directory;            ///< the store's segments/
+  std::uint64_t volume_tag = 0;
+  std::uint64_t size_bytes = 0;     ///< of all segment files together
+  std::uint64_t segment_size_bytes = 64u << 20;  ///< multiple of 4096
+  std::size_t open_files_max = 256;
+  bool read_only = false;
+  /// Commits OpenSegment, and SealSegment: the store asks, the engine's log decides the id. May be
+  /// called from append and reserve, without any lock of the store that a read needs.
+  std::function<Result<SegmentId>()> open_segment;
+  std::function<Status(SegmentId, std::uint64_t length_bytes)> seal_segment;
+};
+
+struct StoreCounters {
+  std::uint64_t appended_bytes = 0;   ///< data bytes of users
+  std::uint64_t moved_bytes = 0;      ///< data bytes of the cleaner
+  std::uint64_t written_bytes = 0;    ///< all bytes written to segment files
+  std::uint64_t read_bytes = 0;
+  std::uint64_t corrupt_pages = 0;
+  std::uint64_t files_bytes = 0;      ///< space of segment files now
+  std::uint64_t segment_count = 0;
+};
+
+/// What the catalog knows of a segment when the store opens.
+struct KnownSegment {
+  SegmentId id;
+  bool sealed = false;
+  std::uint64_t length = 0;  ///< bytes, sealed ones
+};
+
+class SegmentStore {
+ public:
+  virtual ~SegmentStore() = default;
+
+  /// mkfs: makes the folder. Errors: kExists, kNoSpace, kIo.
+  static Status format(Disk& disk, const StoreOptions& options);
+  static Result<std::unique_ptr<SegmentStore>> open(Disk& disk, StoreOptions options);
+
+  /// After replay: removes files of segments that the catalog does not know, and seals (through
+  /// seal_segment) the open ones of the former life where their valid batches end.
+  virtual Status adopt(std::span<const KnownSegment> known) = 0;
+
+  /// Makes room for `bytes` more of user data, beyond what is reserved already; released as append uses
+  /// it or by unreserve. Errors: kNoSpace (size_bytes reached or disk full; the caller cleans and retries), kIo.
+  virtual Status reserve(std::uint64_t bytes) = 0;
+  virtual void unreserve(std::uint64_t bytes) = 0;
+
+  /// Appends the runs, packed back to back from a fresh page. Runs are borrowed for the call. A run whose
+  /// memory and size are page aligned is written without a copy. Each part never crosses a checksum page.
+  /// Errors: kNoSpace (cleaner stream only), kIo.
+  virtual Result<std::vector<Placed>> append(Stream stream, std::span<const Bytes> runs) = 0;
+
+  /// All appended bytes are on stable storage (nothing to do: no system call). Errors: kIo.
+  virtual Status sync() = 0;
+
+  /// Reads and verifies [offset, offset + out.size()), inside one batch. Whole aligned pages into aligned
+  /// memory are not copied. Errors: kCorrupt, kIo, kNotFound.
+  virtual Status read(SegmentId id, std::uint64_t offset, MutableBytes out) = 0;
+
+  /// Unlinks the file and gives its space back (reads under way finish). Errors: kIo.
+  virtual Status remove(SegmentId id) = 0;
+
+  /// fsck --scrub: verifies every page of a segment; returns the count of bad pages.
+  virtual Result<std::uint64_t> scrub(SegmentId id, const std::function<void(std::uint64_t bytes)>& progress) = 0;
+
+  /// Bytes that can still be reserved without removing a segment (checksum pages already taken off).
+  virtual std::uint64_t free_bytes() const = 0;
+  virtual StoreCounters counters() const = 0;
+};
+
+}  // namespace kvsyncfs

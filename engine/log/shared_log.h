@@ -22,9 +22,10 @@ class SharedLog {
 
   virtual ~SharedLog() = default;
 
-  /// Hands every entry after `applied` that the log still holds to `applier`, then live ones as they
-  /// come. Call once, before append. Errors: kCorrupt (an entry in the middle is damaged, or the log
-  /// starts later than applied + 1: a gap), kIo.
+  /// Hands every entry that the log still holds to `applier`, then live ones as they come. `applied` is
+  /// the position that the catalog has already; entries up to it come too (the engine rebuilds its write
+  /// buffer from them). Call once, before append. Errors: kCorrupt (an entry in the middle is damaged, or
+  /// the log starts later than applied + 1: a gap), kIo.
   virtual Status start(Position applied, Applier applier) = 0;
 
   /// Orders `entry`; when it returns, the entry has been applied here. Not yet durable.

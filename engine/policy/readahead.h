@@ -1,0 +1,35 @@
+// Decides how many segment pages one miss should bring: the heuristic twin of the transfer-size model.
+//
+// Misses are grouped into streams by where they fall in a segment: a miss at or just behind the end of a stream
+// doubles its chunk, any other starts a stream with one page. Small files written together lie
+// together, so reading them in order is a stream too. Pure but for its table of streams. Thread: any.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+#include "engine/base/ids.h"
+
+namespace kvsyncfs {
+
+class Readahead {
+ public:
+  static constexpr std::uint32_t kChunkPagesMax = 64;  ///< 256 KiB
+  /// Pages to load for a miss of `page` that needs `needed` pages; at least `needed`.
+  std::uint32_t chunk_pages(SegmentId segment, std::uint64_t page, std::uint32_t needed);
+
+ private:
+  struct Stream {
+    SegmentId segment;
+    std::uint64_t next_page = 0;
+    std::uint32_t chunk = 0;
+    std::uint64_t used = 0;
+  };
+  static constexpr std::uint64_t kGapMax = 8;  ///< pages that a stream may skip
+  std::mutex mutex_;
+  std::array<Stream, 16> streams_{};
+  std::uint64_t tick_ = 0;
+};
+
+}  // namespace kvsyncfs

@@ -44,9 +44,10 @@ enum class Code : unsigned char {
 /// An error: a code, and in `detail` the object it is about ("segment 12 page 7: bad checksum").
 /// `detail` stays empty on hot paths (a lookup that misses allocates nothing).
 struct Error {
-  Code code;
+  Code code = Code::kIo;
   std::string detail;
 
+  Error() = default;  // Result wants one; no code path shows it
   Error(Code c) : code(c) {}  // NOLINT(google-explicit-constructor): `return Code::kNotFound;`
   Error(Code c, std::string d) : code(c), detail(std::move(d)) {}
 };

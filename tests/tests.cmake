@@ -1,0 +1,108 @@
+# Registers every test by its place in the tree; a new file needs no line here.
+#
+#   tests/lib/*.cc                  shared by the tests (library kvsyncfs_testlib)
+#   tests/engine/<room>/*_test.cc   GoogleTest, linked with its room only; label unit
+#   tests/engine/*_test.cc          GoogleTest, linked with the whole engine; label unit
+#   tests/fs|mkfs|tools/*_test.cc   GoogleTest, linked with kvsyncfs_<folder>; label unit
+#   tests/sim/*_sim.cc              seeded simulations, linked with tests/sim/*.cc; label sim
+#   tests/fuzz/*_fuzz.cc            LLVMFuzzerTestOneInput; label fuzz
+#   tests/bench/*_bench.cc          Google Benchmark; built, not run
+#   tests/<folder>/<folder>.cmake   what the folder registers itself (posix, crash, bench, ...)
+if(NOT KVSYNCFS_TESTS)
+  return()
+endif()
+enable_testing()
+include(GoogleTest)
+find_package(GTest REQUIRED)
+find_package(rapidcheck REQUIRED)
+find_package(benchmark REQUIRED)
+
+set(KVSYNCFS_TEST_ENVIRONMENT
+    "ASAN_OPTIONS=abort_on_error=1:detect_stack_use_after_return=1"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${CMAKE_SOURCE_DIR}/tests/lib/tsan.supp")
+
+# Sources of `folder` that do not match `regex` become the library `name`; DEPS are linked always.
+function(kvsyncfs_test_library name folder regex)
+  cmake_parse_arguments(LIB "" "" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "${regex}")
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    target_link_libraries(${name} PUBLIC ${LIB_DEPS})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${LIB_DEPS})
+  endif()
+endfunction()
+
+# One executable per file of `folder` that ends in _`kind`.cc. A file that includes gtest is
+# registered case by case, another one as a whole.
+function(kvsyncfs_test_folder folder prefix kind label timeout_s)
+  cmake_parse_arguments(FOLDER "" "" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*_${kind}.cc)
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    set(target ${prefix}_${name})
+    add_executable(${target} ${source})
+    target_link_libraries(${target} PRIVATE ${FOLDER_DEPS} kvsyncfs_testlib GTest::gtest_main)
+    file(STRINGS ${source} cases REGEX "gtest/gtest\\.h|rapidcheck/gtest\\.h")
+    if(cases)
+      gtest_discover_tests(
+        ${target} TEST_PREFIX ${prefix}/ DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+        PROPERTIES LABELS ${label} TIMEOUT ${timeout_s}
+                   ENVIRONMENT "${KVSYNCFS_TEST_ENVIRONMENT}")
+    else()
+      add_test(NAME ${prefix}/${name} COMMAND ${target})
+      set_tests_properties(${prefix}/${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout_s}
+                           ENVIRONMENT "${KVSYNCFS_TEST_ENVIRONMENT}")
+    endif()
+  endforeach()
+endfunction()
+
+kvsyncfs_test_library(kvsyncfs_testlib tests/lib "_test\\.cc$" DEPS kvsyncfs_env kvsyncfs_format
+                      GTest::gtest rapidcheck)
+kvsyncfs_test_library(kvsyncfs_sim tests/sim "_(sim|test)\\.cc$" DEPS kvsyncfs_engine
+                      kvsyncfs_testlib)
+
+foreach(room base env format log catalog store policy tier)
+  kvsyncfs_test_folder(tests/engine/${room} ${room} test unit 120 DEPS kvsyncfs_${room})
+endforeach()
+kvsyncfs_test_folder(tests/engine engine test unit 120 DEPS kvsyncfs_engine)
+kvsyncfs_test_folder(tests/sim sim test unit 120 DEPS kvsyncfs_sim)
+kvsyncfs_test_folder(tests/sim sim sim sim 900 DEPS kvsyncfs_sim)
+foreach(folder fs mkfs tools)
+  kvsyncfs_test_folder(tests/${folder} ${folder} test unit 120 DEPS kvsyncfs_${folder})
+endforeach()
+
+# A fuzzer runs for ever under libFuzzer, or a fixed number of inputs as a test.
+file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
+foreach(source ${fuzzers})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE kvsyncfs_engine kvsyncfs_testlib)
+  if(KVSYNCFS_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus_driver.cc)
+    string(REGEX REPLACE "_fuzz$" "" corpus ${name})
+    add_test(NAME fuzz/${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
+    set_tests_properties(fuzz/${name} PROPERTIES LABELS fuzz TIMEOUT 300
+                         ENVIRONMENT "${KVSYNCFS_TEST_ENVIRONMENT}")
+  endif()
+endforeach()
+
+file(GLOB benchmarks CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/bench/*_bench.cc)
+foreach(source ${benchmarks})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE kvsyncfs_engine kvsyncfs_testlib benchmark::benchmark)
+endforeach()
+
+add_test(NAME check.house COMMAND python3 ${CMAKE_SOURCE_DIR}/tools/check)
+set_tests_properties(check.house PROPERTIES LABELS unit TIMEOUT 60)
+
+file(GLOB folders CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*/*.cmake)
+foreach(file ${folders})
+  include(${file})
+endforeach()

@@ -49,7 +49,8 @@ function(kvsyncfs_test_folder folder prefix kind label timeout_s)
     file(STRINGS ${source} cases REGEX "gtest/gtest\\.h|rapidcheck/gtest\\.h")
     if(cases)
       gtest_discover_tests(
-        ${target} TEST_PREFIX ${prefix}/ DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+        ${target} TEST_PREFIX ${prefix}/ NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST
+        DISCOVERY_TIMEOUT 60
         PROPERTIES LABELS ${label} TIMEOUT ${timeout_s}
                    ENVIRONMENT "${KVSYNCFS_TEST_ENVIRONMENT}")
     else()

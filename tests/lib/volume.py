@@ -1,0 +1,233 @@
+"""A private store and its mount, driven only through the command line tools.
+
+Everything a Volume makes lies below its root folder, and destroy() takes it all away again, also when the
+daemon hangs, was killed, or left a dead mount behind. Processes are found through /proc and ended by pid.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+TOOLS = ('kvsyncfs', 'mkfs.kvsyncfs', 'fsck.kvsyncfs', 'kvsyncfs-stat', 'umount.fuse.kvsyncfs')
+FOLDERS = ('', 'fs', 'mkfs', 'tools', 'bin', 'sbin')
+OPTIONS = 'allow_other,default_permissions'
+
+
+class CommandFailed(AssertionError):
+    pass
+
+
+def find_tools(build):
+    """Paths of the product's programs in a build folder or an install prefix."""
+    tools = {}
+    for name in TOOLS:
+        for folder in FOLDERS:
+            path = os.path.join(build, folder, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                tools[name] = path
+                break
+    return tools
+
+
+def mount_line(path):
+    """Fields of /proc/self/mountinfo for the topmost mount on `path`, or None. Never touches the mount."""
+    found = None
+    with open('/proc/self/mountinfo', encoding='utf-8', errors='surrogateescape') as lines:
+        for line in lines:
+            fields = line.split(' ')
+            if fields[4].encode().decode('unicode_escape') == path:
+                found = fields
+    return found
+
+
+def process_alive(pid):
+    try:
+        with open(f'/proc/{pid}/stat', 'rb') as stat:
+            return stat.read().rpartition(b')')[2].split()[0] not in (b'Z', b'X')
+    except OSError:
+        return False
+
+
+def wait_until(condition, seconds, what):
+    """Polls an outside event (a process, a mount) that offers nothing to wait on."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f'{what}: not within {seconds} s')
+        time.sleep(0.005)
+
+
+def drop_caches(which=3):
+    os.sync()
+    with open('/proc/sys/vm/drop_caches', 'w', encoding='ascii') as knob:
+        knob.write(str(which))
+
+
+class Volume:
+    def __init__(self, build, root, size='1G', options=OPTIONS, plain=False):
+        self.build, self.size, self.options, self.plain = build, size, options, plain
+        self.root = os.path.realpath(root)
+        self.store = os.path.join(self.root, 'store')
+        self.mnt = os.path.join(self.root, 'mnt')
+        os.makedirs(self.mnt)
+        if not plain:
+            os.makedirs(self.store)
+        self.tools = {} if plain else find_tools(build)
+
+    # --- programs -----------------------------------------------------------------------------------
+
+    def tool(self, name, *args, timeout=60, check=False, **kwargs):
+        """Runs one of the product's programs; stdout and stderr as text."""
+        done = subprocess.run([self.tools.get(name, name), *args], capture_output=True, text=True,
+                              timeout=timeout, check=False, stdin=subprocess.DEVNULL, **kwargs)
+        if check and done.returncode != 0:
+            raise CommandFailed(f'{name} {" ".join(args)}: exit {done.returncode}: '
+                                f'{done.stdout.strip()} {done.stderr.strip()}')
+        return done
+
+    def format(self, *args, size=None):
+        return self.tool('mkfs.kvsyncfs', self.store, '--size', size or self.size, *args, check=True)
+
+    def mount(self, options=None, *args, check=True, **kwargs):
+        options = self.options if options is None else options
+        words = [self.store, self.mnt] + (['-o', options] if options else []) + list(args)
+        return self.tool('kvsyncfs', *words, check=check, **kwargs)
+
+    def unmount(self, check=True):
+        """The orderly way: barrier, unmount, wait for the daemon's end."""
+        done = self.tool('umount.fuse.kvsyncfs', self.mnt, check=check)
+        if check:
+            assert not self.mounted(), 'still mounted after umount.fuse.kvsyncfs returned 0'
+            assert self.pid() is None, 'the daemon still runs after umount.fuse.kvsyncfs returned 0'
+        return done
+
+    def fsck(self, *args, check=True):
+        return self.tool('fsck.kvsyncfs', self.store, *args, check=check, timeout=300)
+
+    def stat(self, target=None):
+        """kvsyncfs-stat --json as a document."""
+        return json.loads(self.tool('kvsyncfs-stat', target or self.mnt, '--json', check=True).stdout)
+
+    # --- state --------------------------------------------------------------------------------------
+
+    def mounted(self):
+        return mount_line(self.mnt) is not None
+
+    def pids(self):
+        """Daemons that serve this volume (their command line names its store)."""
+        found = []
+        daemon = os.path.basename(self.tools.get('kvsyncfs', 'kvsyncfs'))
+        for entry in os.listdir('/proc'):
+            if entry.isdigit() and process_alive(int(entry)):
+                try:
+                    with open(f'/proc/{entry}/cmdline', 'rb') as words:
+                        argv = words.read().decode(errors='surrogateescape').split('\0')
+                except OSError:
+                    continue
+                if os.path.basename(argv[0]) == daemon and self.store in argv:
+                    found.append(int(entry))
+        return found
+
+    def pid(self):
+        pids = self.pids()
+        return pids[-1] if pids else None
+
+    def connection(self):
+        """The kernel's control folder of this FUSE connection."""
+        line = mount_line(self.mnt)
+        if line is None or ' - fuse' not in ' '.join(line):
+            return None
+        if not os.listdir('/sys/fs/fuse/connections'):
+            subprocess.run(['mount', '-t', 'fusectl', 'none', '/sys/fs/fuse/connections'], check=False)
+        return '/sys/fs/fuse/connections/' + line[2].split(':')[1]
+
+    # --- events -------------------------------------------------------------------------------------
+
+    def kill9(self):
+        """The daemon dies at once; its dead mount is detached."""
+        pid = self.pid()
+        assert pid is not None, 'no daemon to kill'
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not process_alive(pid), 20, 'end of a killed daemon')
+        self.detach()
+
+    def detach(self):
+        while self.mounted():
+            subprocess.run(['umount', '-l', '-i', self.mnt], check=False, stderr=subprocess.DEVNULL)
+
+    def remount(self, options=None):
+        """Orderly unmount and a new daemon; the caller's working folder moves along."""
+        cwd = self.leave()
+        self.unmount()
+        self.mount(options)
+        self.enter(cwd)
+
+    def crash(self, options=None):
+        cwd = self.leave()
+        self.kill9()
+        self.mount(options)
+        self.enter(cwd)
+
+    def cold(self, options=None):
+        """No byte of the volume is left in any memory."""
+        if self.plain:
+            drop_caches()
+            return
+        cwd = self.leave()
+        self.unmount()
+        drop_caches()
+        self.mount(options)
+        self.enter(cwd)
+
+    def leave(self):
+        try:
+            cwd = os.getcwd()
+        except OSError:
+            cwd = self.mnt
+        os.chdir('/')
+        return cwd
+
+    @staticmethod
+    def enter(cwd):
+        os.chdir(cwd)
+
+    # --- the end ------------------------------------------------------------------------------------
+
+    def destroy(self, keep=False):
+        os.chdir('/')
+        if not self.plain:
+            self.abort()
+        if not keep:
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def abort(self):
+        """Ends whatever is left, in whatever state it is."""
+        for pid in self.pids():
+            try:
+                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGCONT)
+            except OSError:
+                pass
+        connection = self.connection()
+        if connection and os.path.exists(connection + '/abort'):
+            with open(connection + '/abort', 'w', encoding='ascii') as knob:
+                knob.write('1')
+        self.detach()
+        for pid in self.pids():
+            wait_until(lambda p=pid: not process_alive(p), 20, 'end of a killed daemon')
+
+
+def counter(document, name):
+    """The number called `name`, at any depth of a kvsyncfs-stat document."""
+    if isinstance(document, dict):
+        if isinstance(document.get(name), (int, float)):
+            return document[name]
+        document = list(document.values())
+    if isinstance(document, list):
+        for part in document:
+            value = counter(part, name) if isinstance(part, (dict, list)) else None
+            if value is not None:
+                return value
+    return None

@@ -33,8 +33,8 @@ namespace kvsyncfs {
 
 /// What one command did.
 struct CommandResult {
-  Status status;               ///< the command's own verdict
   InodeId inode;               ///< created, linked, unlinked, renamed or changed inode
+  Status status;               ///< the command's own verdict
   Inode attributes;            ///< its record afterwards
   InodeId replaced;            ///< rename: the inode whose name was taken over or exchanged; else 0
   bool orphaned = false;       ///< unlink/rmdir/rename: `inode` (or `replaced`) reached link count 0

@@ -24,10 +24,9 @@
 #include "engine/base/error.h"
 #include "engine/base/ids.h"
 #include "engine/env/disk.h"
+#include "engine/format/segment_layout.h"
 
 namespace kvsyncfs {
-
-inline constexpr std::uint32_t kPagesPerBatchMax = 1000;
 
 enum class Stream : std::uint8_t { kUser = 0, kCleaner = 1 };
 
@@ -82,24 +81,31 @@ class SegmentStore {
   /// seal_segment) the open ones of the former life where their valid batches end.
   virtual Status adopt(std::span<const KnownSegment> known) = 0;
 
-  /// Makes room for `bytes` more of user data, beyond what is reserved already; released as append uses
-  /// it or by unreserve. Errors: kNoSpace (size_bytes reached or disk full; the caller cleans and retries), kIo.
+  /// Makes room for `bytes` more of user data, beyond what is reserved already. append does not take from
+  /// it: the caller gives back with unreserve, after the append, what it had reserved for it. Errors: kNoSpace (size_bytes reached or disk full; the caller cleans and retries), kIo.
   virtual Status reserve(std::uint64_t bytes) = 0;
   virtual void unreserve(std::uint64_t bytes) = 0;
 
   /// Appends the runs, packed back to back from a fresh page. Runs are borrowed for the call. A run whose
   /// memory and size are page aligned is written without a copy. Each part never crosses a checksum page.
-  /// Errors: kNoSpace (cleaner stream only), kIo.
+  /// An empty run is not placed. After an error, what was written of this call is forgotten.
+  /// Errors: kNoSpace (cleaner stream only), kIo, kReadOnly, those of the hooks.
   virtual Result<std::vector<Placed>> append(Stream stream, std::span<const Bytes> runs) = 0;
 
-  /// All appended bytes are on stable storage (nothing to do: no system call). Errors: kIo.
+  /// All appended bytes are on stable storage (nothing to do: no system call). Waits for no append.
+  /// A failure is final: what it left on the disk cannot be known. Errors: kIo.
   virtual Status sync() = 0;
 
   /// Reads and verifies [offset, offset + out.size()), inside one batch. Whole aligned pages into aligned
   /// memory are not copied. Errors: kCorrupt, kIo, kNotFound.
   virtual Status read(SegmentId id, std::uint64_t offset, MutableBytes out) = 0;
 
-  /// Unlinks the file and gives its space back (reads under way finish). Errors: kIo.
+  /// Data pages from `page` on to the end of its batch: how much one read may take. At least 1.
+  /// Errors: kCorrupt (no batch covers it), kIo, kNotFound.
+  virtual Result<std::uint64_t> pages_in_batch_from(SegmentId id, std::uint64_t page) = 0;
+
+  /// Unlinks the file, or keeps it for a later segment, and gives its space back (reads under way
+  /// finish). A crash must not bring the segment back: its deletion is durable. Errors: kIo.
   virtual Status remove(SegmentId id) = 0;
 
   /// fsck --scrub: verifies every page of a segment; returns the count of bad pages.

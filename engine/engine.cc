@@ -1,0 +1,249 @@
+// Opens, wires and closes the rooms; commits transactions. The only place that knows which maker of the log and
+// of the miss source is used.
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "engine/engine_impl.h"
+
+namespace kvsyncfs {
+
+StoreOptions store_options(const std::string& store, const Superblock& superblock) {
+  StoreOptions options;
+  options.directory = store + "/segments";
+  options.volume_tag = superblock.volume_tag();
+  options.size_bytes = superblock.size_bytes;
+  options.segment_size_bytes = superblock.segment_size_bytes;
+  return options;
+}
+
+LocalLogOptions log_options(const std::string& store, const Superblock& superblock) {
+  LocalLogOptions options;
+  options.directory = store + "/log";
+  options.volume_tag = superblock.volume_tag();
+  options.file_size_bytes = superblock.log_file_size_bytes;
+  options.file_count_max = superblock.log_file_count_max;
+  return options;
+}
+
+CatalogOptions catalog_options(const std::string& store) {
+  CatalogOptions options;
+  options.directory = store + "/catalog";
+  return options;
+}
+
+Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, Clock& clock, Random& random, EngineOptions options) {
+  KVSYNCFS_ASSIGN(Superblock superblock, Engine::superblock(disk, options.store));
+  if ((superblock.read_only_compatible & ~kKnownReadOnlyCompatible) != 0 && !options.read_only)
+    return Error(Code::kNewerFormat, options.store + ": a feature of a newer version allows reading only");
+  auto engine = std::make_unique<EngineImpl>(disk, clock, random, std::move(options), std::move(superblock));
+  KVSYNCFS_TRY(engine->start());
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+EngineImpl::EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions options, Superblock superblock)
+    : disk_(disk),
+      clock_(clock),
+      random_(random),
+      options_(std::move(options)),
+      superblock_(std::move(superblock)),
+      pages_(options_.cache_size_bytes),
+      extents_(std::max<std::size_t>(options_.cache_size_bytes / 16 / sizeof(Extent), 4096)),
+      live_(frames_) {}
+
+EngineImpl::~EngineImpl() = default;
+
+Status EngineImpl::start() {
+  CatalogOptions catalog = catalog_options(options_.store);
+  catalog.read_only = options_.read_only;
+  KVSYNCFS_ASSIGN(catalog_, Catalog::open(disk_, catalog));
+  catalog_->set_extent_observer(
+      [this](const ExtentChange& c) { extents_.forget(c.inode, c.offset, c.length); });
+  KVSYNCFS_TRY(start_store());
+  LocalLogOptions log = log_options(options_.store, superblock_);
+  log.read_only = options_.read_only;
+  log.before_write = [this] { return store_->sync(); };
+  KVSYNCFS_ASSIGN(log_, open_local_log(disk_, log));
+  return recover();
+}
+
+Status EngineImpl::start_store() {
+  StoreOptions store = store_options(options_.store, superblock_);
+  store.read_only = options_.read_only;
+  store.open_segment = [this]() -> Result<SegmentId> {
+    KVSYNCFS_ASSIGN(CommandResult result, commit_one(OpenSegmentCommand{}));
+    return result.segment;
+  };
+  store.seal_segment = [this](SegmentId id, std::uint64_t length) -> Status {
+    KVSYNCFS_TRY(commit_one(SealSegmentCommand{id, length}));
+    return {};
+  };
+  KVSYNCFS_ASSIGN(store_, SegmentStore::open(disk_, store));
+  misses_ = std::make_unique<LocalMissSource>(*store_);
+  return {};
+}
+
+Status EngineImpl::recover() {
+  const Position applied = catalog_->applied();
+  KVSYNCFS_TRY(log_->start(applied, [this](Position p, std::string_view entry) { apply_entry(p, entry); }));
+  KVSYNCFS_TRY(alive());
+  replaying_ = false;
+  checkpointed_ = applied;
+  last_sync_ns_ = last_checkpoint_ns_ = clock_.boot_ns();
+  if (options_.read_only) return {};
+
+  KVSYNCFS_ASSIGN(auto segments, catalog_->segments());
+  std::vector<KnownSegment> known;
+  for (const auto& [id, record] : segments)
+    known.push_back({id, record.state == SegmentState::kSealed, record.length});
+  KVSYNCFS_TRY(store_->adopt(known));
+  follow_reservations();
+  // What was fsynced through the log and not yet in a segment is dirty again; give it its space and place.
+  for (const LiveInodePtr& live : live_.all()) {
+    if (!catalog_->inode(live->id)) {
+      live->dirty.clear();
+      settle(*live);
+      live_.drop_if_idle(live->id);
+      continue;
+    }
+    live->reserved_bytes = live->dirty.page_count() * kPageSize;
+    KVSYNCFS_TRY(store_->reserve(live->reserved_bytes));
+  }
+  KVSYNCFS_TRY(flush_everything());
+  KVSYNCFS_ASSIGN(auto orphans, catalog_->orphans());
+  for (InodeId orphan : orphans) KVSYNCFS_TRY(reclaim(orphan));
+  return log_->sync(log_->last());
+}
+
+void EngineImpl::apply_entry(Position position, std::string_view entry) {
+  auto decoded = decode_transaction(entry);
+  if (!decoded) {
+    (void)fail(Error(decoded.error().code, fmt::format("log position {}: {}", position.value, decoded.error().detail)));
+    return;
+  }
+  Result<std::vector<CommandResult>> results = std::vector<CommandResult>{};
+  if (!replaying_ || position > catalog_->applied() ||
+      position == catalog_->applied())  // the last one may be applied in part
+    results = catalog_->apply(position, *decoded);
+  if (!results) (void)fail(results.error());
+  if (replaying_) {
+    replay(*decoded);
+    return;
+  }
+  std::lock_guard lock(results_mutex_);
+  results_.insert_or_assign(position, std::move(results));
+}
+
+Result<std::vector<CommandResult>> EngineImpl::commit(Transaction transaction) {
+  KVSYNCFS_TRY(alive());
+  auto position = log_->append(encode(transaction));
+  if (!position) {
+    if (position.error().code == Code::kNoSpace) return position.error();
+    return fail(position.error()).error();
+  }
+  std::lock_guard lock(results_mutex_);
+  auto node = results_.extract(*position);
+  assert(!node.empty() && "append returns after apply");
+  return std::move(node.mapped());
+}
+
+Result<CommandResult> EngineImpl::commit_one(Command command) {
+  Transaction transaction;
+  transaction.commands.push_back(std::move(command));
+  KVSYNCFS_ASSIGN(auto results, commit(std::move(transaction)));
+  assert(results.size() == 1);
+  if (!results[0].status) return results[0].status.error();
+  return std::move(results[0]);
+}
+
+Status EngineImpl::admit_change() {
+  KVSYNCFS_TRY(alive());
+  if (options_.read_only) return Code::kReadOnly;
+  if (closed_) return Code::kShutdown;
+  const std::uint64_t held = log_->held_bytes(), capacity = log_->capacity_bytes();
+  if (held > capacity / 2) wake();
+  // The last quarter is for the flushes and moves that a checkpoint itself makes.
+  if (held > capacity / 4 * 3) return checkpoint();
+  return {};
+}
+
+Status EngineImpl::fail(Error error) {
+  counts_.errors.fetch_add(1, std::memory_order_relaxed);
+  std::lock_guard lock(failure_mutex_);
+  if (!failure_) {
+    options_.warn(describe(error) + "; the store takes no more changes until it is mounted again");
+    failure_ = error;
+    failed_ = true;
+  }
+  return error;
+}
+
+Status EngineImpl::alive() const {
+  if (!failed_) return {};
+  return Code::kIo;
+}
+
+Status EngineImpl::close() {
+  if (closed_) return {};
+  Status flushed{};
+  if (!options_.read_only && !failed_) {
+    flushed = commit_atimes(true);
+    if (flushed) flushed = sync_all();
+    if (flushed) flushed = checkpoint();
+  }
+  closed_ = true;
+  return flushed ? alive() : flushed;
+}
+
+Status EngineImpl::sync_all() {
+  if (options_.read_only) return {};
+  KVSYNCFS_TRY(flush_everything());
+  counts_.syncs.fetch_add(1, std::memory_order_relaxed);
+  auto synced = log_->sync(log_->last());
+  return synced ? synced : fail(synced.error());
+}
+
+EngineCounters EngineImpl::counters() const {
+  const auto get = [](const std::atomic<std::uint64_t>& n) { return n.load(std::memory_order_relaxed); };
+  const StoreCounters store = store_->counters();
+  const CatalogTotals totals = catalog_->totals();
+  EngineCounters c;
+  c.read_bytes = get(counts_.read_bytes);
+  c.written_bytes = get(counts_.written_bytes);
+  c.page_hits = get(counts_.page_hits);
+  c.page_misses = get(counts_.page_misses);
+  c.buffer_hit_pages = get(counts_.buffer_hit_pages);
+  c.dirty_bytes = get(dirty_bytes_);
+  c.dirty_bytes_max = options_.write_buffer_bytes;
+  c.cache_bytes = pages_.used_bytes();
+  c.cache_bytes_max = pages_.size_bytes();
+  c.log_position = log_->last().value;
+  c.log_durable = log_->durable().value;
+  c.log_held_bytes = log_->held_bytes();
+  c.log_capacity_bytes = log_->capacity_bytes();
+  c.syncs = get(counts_.syncs);
+  c.flushes = get(counts_.flushes);
+  c.checkpoints = get(counts_.checkpoints);
+  c.inline_bytes = get(counts_.inline_bytes);
+  c.segment_count = store.segment_count;
+  c.segment_bytes = store.files_bytes;
+  c.segment_written_bytes = store.written_bytes;
+  c.appended_bytes = store.appended_bytes;
+  c.cleaned_segments = get(counts_.cleaned_segments);
+  c.moved_bytes = store.moved_bytes;
+  c.live_bytes = totals.live_bytes;
+  c.inodes = totals.inodes;
+  c.held_inodes = live_.retained_count();
+  {
+    std::lock_guard lock(orphans_mutex_);
+    c.orphans = orphans_.size();
+  }
+  c.corrupt_pages = store.corrupt_pages;
+  c.errors = get(counts_.errors);
+  return c;
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,105 @@
+// The cleaner: gives the space of dead bytes back by moving what is live out of a segment and removing it.
+//
+// A segment is removed only after the moves, and the record that deletes it, are durable: a recovery never
+// comes back to a catalog that points into it. Source of the choice of victims: Rosenblum and Ousterhout, "The
+// Design and Implementation of a Log-Structured File System", 1992, section 3.5 (cost-benefit).
+#include <algorithm>
+
+#include "engine/engine_impl.h"
+
+namespace kvsyncfs {
+
+namespace {
+constexpr std::size_t kMovesPerTransaction = 1024;
+constexpr std::uint64_t kMoveBytesMax = 4u << 20;
+}  // namespace
+
+Result<bool> EngineImpl::clean_one(double dead_share_min) {
+  bool empty = false;
+  KVSYNCFS_ASSIGN(const SegmentId victim, pick_victim(dead_share_min, &empty));
+  if (victim == kNoSegment) return false;
+  if (!empty) {
+    auto moved = move_live_bytes(victim);
+    if (!moved && moved.error().code == Code::kCorrupt) {
+      // Its good bytes stay readable where they are; space is made elsewhere.
+      options_.warn("cleaner leaves a damaged segment alone: " + describe(moved.error()));
+      damaged_segments_.insert(victim);
+      return true;
+    }
+    KVSYNCFS_TRY(std::move(moved));
+  }
+  KVSYNCFS_TRY(drop_segment(victim));
+  counts_.cleaned_segments.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+/// The sealed segment with the best ratio of space freed times age to bytes moved; kNoSegment if none has
+/// that share of dead bytes. Age is rank by id: ids grow with time.
+Result<SegmentId> EngineImpl::pick_victim(double dead_share_min, bool* empty) {
+  KVSYNCFS_ASSIGN(const auto segments, catalog_->segments());
+  SegmentId best = kNoSegment;
+  double best_score = 0;
+  std::size_t rank = 0;
+  for (const auto& [id, record] : segments) {
+    ++rank;
+    if (record.state != SegmentState::kSealed || damaged_segments_.contains(id)) continue;
+    if (record.live_bytes == 0) {
+      *empty = true;
+      return id;
+    }
+    const double size = static_cast<double>(std::max<std::uint64_t>(record.length, 1));
+    const double used = std::min(1.0, static_cast<double>(record.live_bytes) / size);
+    if (1.0 - used < dead_share_min) continue;
+    const auto age = static_cast<double>(segments.size() - rank + 1);
+    const double score = (1.0 - used) * age / (1.0 + used);
+    if (score > best_score) {
+      best_score = score;
+      best = id;
+    }
+  }
+  return best;
+}
+
+Status EngineImpl::move_live_bytes(SegmentId victim) {
+  AlignedBuffer buffer(kMoveBytesMax);
+  for (;;) {  // what was moved is no longer listed
+    KVSYNCFS_ASSIGN(auto live, catalog_->segment_extents(victim, 0, kMovesPerTransaction));
+    if (live.empty()) return {};
+    // Shared bytes (copy_file_range) come once per owner, next to each other, and are copied once for each.
+    MoveExtentsCommand command;
+    std::vector<Bytes> runs;
+    std::uint64_t used = 0;
+    for (auto& [inode, extent] : live) {
+      // An extent lies in one batch, so that it always fits into an empty buffer.
+      const std::uint64_t at = round_up(used, kPageSize) + extent.segment_offset % kPageSize;
+      if (at + extent.length > kMoveBytesMax) break;
+      const MutableBytes bytes = buffer.bytes().subspan(at, extent.length);
+      KVSYNCFS_TRY(store_->read(victim, extent.segment_offset, bytes));
+      runs.push_back(bytes);
+      command.moves.push_back({inode, extent, kNoSegment, 0});
+      used = at + extent.length;
+    }
+    KVSYNCFS_ASSIGN(const auto placed, store_->append(Stream::kCleaner, runs));
+    MoveExtentsCommand moves;
+    for (const Placed& p : placed) {
+      MoveExtentsCommand::Move move = command.moves[p.run];
+      move.from.file_offset += p.run_offset;
+      move.from.segment_offset += p.run_offset;
+      move.from.length = p.length;
+      move.to_segment = p.segment;
+      move.to_offset = p.segment_offset;
+      moves.moves.push_back(std::move(move));
+    }
+    KVSYNCFS_TRY(commit_one(std::move(moves)));
+  }
+}
+
+Status EngineImpl::drop_segment(SegmentId victim) {
+  auto dropped = commit_one(DeleteSegmentCommand{victim});
+  // Bytes that a clone shared meanwhile keep it alive; a later round moves them.
+  if (!dropped) return dropped.error().code == Code::kBusy ? Status{} : dropped.error();
+  if (auto synced = log_->sync(log_->last()); !synced) return fail(synced.error());
+  return store_->remove(victim);
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,212 @@
+// Bytes: read and write. A read is the segment bytes of the extents under what the write buffer holds.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/engine_impl.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+/// Reads this large go past the arena: the kernel keeps their pages, and one such read would push out many
+/// small hot ones.
+constexpr std::uint64_t kDirectReadMin = 128u << 10;
+/// A segment that was cleaned between the look at the extents and the read: look again.
+constexpr int kReadAttemptsMax = 8;
+
+}  // namespace
+
+Status EngineImpl::load_size(LiveInode& live) {
+  if (live.gone) return Code::kNotFound;
+  if (live.loaded) return {};
+  KVSYNCFS_ASSIGN(const Inode inode, catalog_->inode(live.id));
+  if (is_directory(inode)) return Code::kIsDirectory;
+  if (!is_regular(inode)) return Code::kInvalid;
+  // Replayed bytes may reach beyond the size only if a cut followed them, and that emptied them.
+  live.size = inode.size;
+  live.loaded = true;
+  return {};
+}
+
+Result<std::size_t> EngineImpl::read(InodeId inode, std::uint64_t offset, MutableBytes out) {
+  LiveInodePtr live = live_.find(inode);
+  std::shared_lock<std::shared_mutex> lock;
+  std::uint64_t size;
+  if (live) lock = std::shared_lock(live->mutex);
+  if (live && live->loaded) {
+    if (live->gone) return Code::kNotFound;
+    size = live->size;
+  } else {
+    KVSYNCFS_ASSIGN(const Inode record, catalog_->inode(inode));
+    if (is_directory(record)) return Code::kIsDirectory;
+    size = record.size;
+  }
+  if (offset >= size) return std::size_t{0};
+  out = out.first(std::min<std::uint64_t>(out.size(), size - offset));
+
+  const bool all_dirty = live && live->dirty.covers(offset, out.size());
+  if (!all_dirty) {
+    KVSYNCFS_TRY(read_extents(inode, offset, out));
+    if (live) live->flushing.overlay(offset, out);
+  }
+  if (live) {
+    const std::size_t pages = live->dirty.overlay(offset, out);
+    counts_.buffer_hit_pages.fetch_add(all_dirty ? pages : 0, std::memory_order_relaxed);
+    if (all_dirty) counts_.page_hits.fetch_add(pages, std::memory_order_relaxed);
+  }
+  counts_.read_bytes.fetch_add(out.size(), std::memory_order_relaxed);
+  return out.size();
+}
+
+Result<std::vector<Extent>> EngineImpl::extents_of(InodeId inode, std::uint64_t offset, std::uint64_t length) {
+  const std::uint64_t end = offset + length;
+  std::vector<Extent> found;
+  for (std::uint64_t at = offset; at < end;
+       at = (at / ExtentCache::kWindowSize + 1) * ExtentCache::kWindowSize) {
+    KVSYNCFS_ASSIGN(const auto window,
+                    extents_.window(inode, at, [&](std::uint64_t from, std::uint64_t size) {
+                      return catalog_->extents(inode, from, size, ~std::size_t{0});
+                    }));
+    auto it = std::upper_bound(window->begin(), window->end(), offset,
+                               [](std::uint64_t o, const Extent& e) { return o < e.file_end(); });
+    for (; it != window->end() && it->file_offset < end; ++it)
+      if (found.empty() || found.back().file_offset < it->file_offset) found.push_back(*it);
+  }
+  return found;
+}
+
+Status EngineImpl::read_extents(InodeId inode, std::uint64_t offset, MutableBytes out) {
+  const std::uint64_t end = offset + out.size();
+  for (int attempt = 1;; ++attempt) {
+    KVSYNCFS_ASSIGN(const auto extents, extents_of(inode, offset, out.size()));
+    Status status{};
+    std::uint64_t at = offset;
+    for (const Extent& e : extents) {
+      const std::uint64_t from = std::max(at, e.file_offset), to = std::min(end, e.file_end());
+      std::memset(out.data() + (at - offset), 0, from - at);
+      status = read_extent(e, from, out.subspan(from - offset, to - from));
+      if (!status) break;
+      at = to;
+    }
+    if (status) {
+      std::memset(out.data() + (at - offset), 0, end - at);
+      return {};
+    }
+    if (status.error().code != Code::kNotFound || attempt == kReadAttemptsMax) {
+      counts_.errors.fetch_add(1, std::memory_order_relaxed);
+      if (status.error().code == Code::kNotFound) return Error(Code::kIo, status.error().detail);
+      return status;
+    }
+    extents_.forget(inode, offset, out.size());
+  }
+}
+
+/// File bytes of `extent` from file offset `offset`.
+Status EngineImpl::read_extent(const Extent& extent, std::uint64_t offset, MutableBytes out) {
+  if (extent.segment == kNoSegment) {
+    std::memset(out.data(), 0, out.size());
+    return {};
+  }
+  std::uint64_t at = extent.segment_offset + (offset - extent.file_offset);
+  if (out.size() >= kDirectReadMin) {
+    counts_.page_misses.fetch_add((at % kPageSize + out.size() + kPageSize - 1) / kPageSize, std::memory_order_relaxed);
+    return misses_->load(extent.segment, at, out);
+  }
+  while (!out.empty()) {
+    const std::size_t in_page = at % kPageSize;
+    const std::size_t size = std::min<std::size_t>(out.size(), kPageSize - in_page);
+    const auto pages_needed = static_cast<std::uint32_t>((in_page + out.size() + kPageSize - 1) / kPageSize);
+    KVSYNCFS_TRY(read_page(extent.segment, at / kPageSize, in_page, out.first(size), pages_needed));
+    out = out.subspan(size);
+    at += size;
+  }
+  return {};
+}
+
+/// One page's bytes, from the arena or by a miss that brings as many pages as the policy says.
+Status EngineImpl::read_page(SegmentId segment, std::uint64_t page, std::size_t offset, MutableBytes out,
+                             std::uint32_t pages_needed) {
+  if (pages_.read({segment, page}, offset, out)) {
+    counts_.page_hits.fetch_add(1, std::memory_order_relaxed);
+    return {};
+  }
+  counts_.page_misses.fetch_add(1, std::memory_order_relaxed);
+  KVSYNCFS_ASSIGN(const std::uint64_t in_batch, store_->pages_in_batch_from(segment, page));
+  const std::uint32_t wanted = readahead_.chunk_pages(segment, page, pages_needed);
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, in_batch));
+  thread_local AlignedBuffer buffer(Readahead::kChunkPagesMax * kPageSize);
+  const MutableBytes chunk = buffer.bytes().first(count * kPageSize);
+  auto loaded = misses_->load(segment, page * kPageSize, chunk);
+  if (!loaded && count > 1) {  // a bad page further on must not cost this one
+    loaded = misses_->load(segment, page * kPageSize, chunk.first(kPageSize));
+    if (loaded) pages_.insert({segment, page}, chunk.first(kPageSize));
+  } else if (loaded) {
+    for (std::size_t i = 0; i < count; ++i)
+      pages_.insert({segment, page + i}, chunk.subspan(i * kPageSize, kPageSize));
+  }
+  KVSYNCFS_TRY(std::move(loaded));
+  std::memcpy(out.data(), chunk.data() + offset, out.size());
+  return {};
+}
+
+Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) {
+  KVSYNCFS_TRY(admit_change());
+  if (offset > kFileSizeMax || bytes.size() > kFileSizeMax - offset) return Code::kFileTooBig;
+  // Two pages more: where the write begins and ends inside pages.
+  const std::uint64_t space = round_up(bytes.size(), kPageSize) + 2 * kPageSize;
+  KVSYNCFS_TRY(make_room_in_buffer(space));
+  KVSYNCFS_TRY(reserve_space(space));
+  LiveInodePtr live = live_.get_or_add(inode);
+  std::unique_lock lock(live->mutex);
+  Status status = load_size(*live);
+  if (status && options.append) {
+    offset = live->size;
+    if (bytes.size() > kFileSizeMax - offset) status = Code::kFileTooBig;
+  }
+  if (status) {
+    live->reserved_bytes += space;
+    live->dirty.write(offset, bytes);
+    live->size = std::max(live->size, offset + bytes.size());
+    live->mtime = clock_.now();
+    live->kill_privileges |= options.kill_privileges;
+    note_dirty(live);
+    settle(*live);
+    counts_.written_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+  } else {
+    store_->unreserve(space);
+  }
+  lock.unlock();
+  if (!status) live_.drop_if_idle(inode);
+  return status;
+}
+
+void EngineImpl::overlay_attributes(LiveInode& live, Inode& attributes) {
+  if (live.loaded) attributes.size = live.size;
+  attributes.allocated_bytes += (live.dirty.page_count() + live.flushing.page_count()) * kPageSize;
+  if (live.mtime) {
+    attributes.mtime = *live.mtime;
+    attributes.ctime = std::max(*live.mtime, attributes.ctime);
+  }
+  if (live.kill_privileges) {
+    attributes.mode &= ~04000u;
+    if ((attributes.mode & 0010) != 0) attributes.mode &= ~02000u;
+  }
+}
+
+Result<Inode> EngineImpl::attributes(InodeId inode) {
+  Result<Inode> found = Code::kNotFound;
+  if (LiveInodePtr live = live_.find(inode)) {
+    // A flush hands over size and times under this lock: they are seen here or in the catalog, never in neither.
+    std::shared_lock lock(live->mutex);
+    found = catalog_->inode(inode);
+    if (found) overlay_attributes(*live, *found);
+  } else {
+    found = catalog_->inode(inode);
+  }
+  if (!found) return found;
+  std::lock_guard lock(atime_mutex_);
+  if (auto it = atimes_.find(inode); it != atimes_.end()) found->atime = std::max(found->atime, it->second);
+  return found;
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,267 @@
+// From the write buffer to segments and the log: bounds, flushes, fsync.
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "engine/engine_impl.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+constexpr std::uint64_t kAll = ~std::uint64_t{0};
+/// One flush takes about this much, so that locks are held for milliseconds.
+constexpr std::uint64_t kFlushGroupBytes = 8u << 20;
+constexpr std::size_t kFlushGroupInodes = 512;
+/// An fsync of at most this much goes through the log: one disk write and one flush of the disk's cache
+/// instead of two of each.
+constexpr std::uint64_t kInlineBytesMax = 64u << 10;
+/// How long a writer waits for others' flushes to make room.
+constexpr std::chrono::seconds kBufferWait{15};
+/// Earlier than any ctime: a flush of bytes whose times are committed already must not stamp new ones.
+constexpr Timestamp kNoTime{std::numeric_limits<std::int64_t>::min(), 0};
+
+/// A run of dirty bytes that lies in one piece in memory.
+struct Run {
+  std::size_t inode;  // index in the group
+  std::uint64_t file_offset;
+  Bytes bytes;
+};
+
+struct Snapshot {
+  std::optional<Timestamp> mtime;
+  bool kill_privileges = false;
+  std::vector<Extent> extents;
+};
+
+/// Whole pages first, then the rest, so that the rest does not misalign them in the segment.
+std::vector<Run> collect_runs(const std::vector<LiveInodePtr>& group) {
+  std::vector<Run> whole, partial;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    group[i]->flushing.for_each([&](std::uint64_t offset, Bytes piece) {
+      auto& runs = piece.size() == kPageSize ? whole : partial;
+      if (!runs.empty() && runs.back().inode == i && runs.back().file_offset + runs.back().bytes.size() == offset &&
+          runs.back().bytes.data() + runs.back().bytes.size() == piece.data())
+        runs.back().bytes = Bytes(runs.back().bytes.data(), runs.back().bytes.size() + piece.size());
+      else
+        runs.push_back({i, offset, piece});
+    });
+  }
+  whole.insert(whole.end(), partial.begin(), partial.end());
+  return whole;
+}
+
+void merge_adjacent(std::vector<Extent>& extents) {
+  std::sort(extents.begin(), extents.end());
+  std::vector<Extent> merged;
+  for (const Extent& e : extents) {
+    if (!merged.empty() && merged.back().file_end() == e.file_offset && merged.back().segment == e.segment &&
+        merged.back().segment_offset + merged.back().length == e.segment_offset)
+      merged.back().length += e.length;
+    else
+      merged.push_back(e);
+  }
+  extents = std::move(merged);
+}
+
+}  // namespace
+
+FlushLocks::FlushLocks(std::vector<LiveInodePtr>& inodes) {
+  std::sort(inodes.begin(), inodes.end(), [](const auto& a, const auto& b) { return a->id < b->id; });
+  inodes.erase(std::unique(inodes.begin(), inodes.end()), inodes.end());
+  for (const LiveInodePtr& live : inodes) locks_.emplace_back(live->flush_mutex);
+}
+
+void EngineImpl::note_dirty(const LiveInodePtr& live) {
+  if (live->listed) return;
+  live->listed = true;
+  std::lock_guard lock(dirty_mutex_);
+  dirty_list_.emplace_back(clock_.boot_ns(), live);
+}
+
+void EngineImpl::settle(LiveInode& live) {
+  const std::uint64_t frames = (live.dirty.page_count() + live.flushing.page_count()) * kPageSize;
+  if (live.reserved_bytes > frames) {
+    store_->unreserve(live.reserved_bytes - frames);
+    live.reserved_bytes = frames;
+  }
+  const std::uint64_t before = live.counted_bytes;
+  live.counted_bytes = frames;
+  if (frames > before) {
+    dirty_bytes_ += frames - before;
+    if (dirty_bytes_ > options_.write_buffer_bytes / 4) wake();
+  } else if (frames < before) {
+    dirty_bytes_ -= before - frames;
+    std::lock_guard lock(dirty_mutex_);
+    buffer_room_.notify_all();
+  }
+}
+
+std::vector<LiveInodePtr> EngineImpl::take_dirty(std::uint64_t dirty_since_ns) {
+  std::vector<LiveInodePtr> taken;
+  std::uint64_t bytes = 0;
+  std::lock_guard lock(dirty_mutex_);
+  while (!dirty_list_.empty() && dirty_list_.front().first <= dirty_since_ns && bytes < kFlushGroupBytes &&
+         taken.size() < kFlushGroupInodes) {
+    taken.push_back(std::move(dirty_list_.front().second));
+    dirty_list_.pop_front();
+    bytes += taken.back()->counted_bytes.load(std::memory_order_relaxed);
+  }
+  return taken;
+}
+
+Status EngineImpl::flush_older_than(std::uint64_t dirty_since_ns) {
+  for (;;) {
+    std::vector<LiveInodePtr> group = take_dirty(dirty_since_ns);
+    if (group.empty()) return {};
+    {
+      FlushLocks locks(group);
+      KVSYNCFS_TRY(flush_group(group));
+    }
+    for (LiveInodePtr& live : group) {
+      const InodeId id = live->id;
+      live.reset();
+      live_.drop_if_idle(id);
+    }
+  }
+}
+
+Status EngineImpl::flush_everything() {
+  KVSYNCFS_TRY(flush_older_than(kAll));
+  for (const LiveInodePtr& live : live_.all()) std::lock_guard others_are_done(live->flush_mutex);
+  return alive();
+}
+
+/// The log had no room for a flush: its bytes are dirty again.
+void EngineImpl::take_back(const std::vector<LiveInodePtr>& group) {
+  for (const LiveInodePtr& live : group) {
+    std::unique_lock lock(live->mutex);
+    live->dirty.absorb_older(live->flushing);
+    note_dirty(live);
+    settle(*live);
+  }
+}
+
+Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
+  KVSYNCFS_TRY(alive());
+  std::vector<Snapshot> snapshots(group.size());
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    LiveInode& live = *group[i];
+    std::unique_lock lock(live.mutex);
+    live.listed = false;
+    live.flushing.swap(live.dirty);
+    snapshots[i].mtime = live.mtime;
+    snapshots[i].kill_privileges = live.kill_privileges;
+  }
+  const std::vector<Run> runs = collect_runs(group);
+  if (!runs.empty()) {
+    std::vector<Bytes> bytes;
+    bytes.reserve(runs.size());
+    for (const Run& run : runs) bytes.push_back(run.bytes);
+    auto placed = store_->append(Stream::kUser, bytes);
+    // The bytes stay in `flushing`: reads still see them, and every later change fails.
+    if (!placed) return fail(placed.error());
+    for (const Placed& p : *placed)
+      snapshots[runs[p.run].inode].extents.push_back(
+          {runs[p.run].file_offset + p.run_offset, p.length, p.segment, p.segment_offset});
+  }
+  Transaction transaction;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    merge_adjacent(snapshots[i].extents);
+    transaction.commands.push_back(WriteExtentsCommand{group[i]->id, std::move(snapshots[i].extents),
+                                                       snapshots[i].mtime, snapshots[i].kill_privileges,
+                                                       snapshots[i].mtime.value_or(kNoTime)});
+  }
+  auto results = commit(std::move(transaction));
+  if (!results) {
+    if (results.error().code == Code::kNoSpace) take_back(group);
+    return results.error();
+  }
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    LiveInode& live = *group[i];
+    std::unique_lock lock(live.mutex);
+    live.flushing.clear();
+    if (live.mtime == snapshots[i].mtime) live.mtime.reset();
+    if (live.dirty.empty()) live.kill_privileges = false;
+    settle(live);
+  }
+  counts_.flushes.fetch_add(1, std::memory_order_relaxed);
+  follow_reservations();
+  return {};
+}
+
+Status EngineImpl::log_small_bytes(LiveInode& live) {
+  std::unique_lock lock(live.mutex);
+  if (live.dirty.unlogged_bytes() == 0 && !live.mtime && !live.kill_privileges) return {};
+  WriteInlineCommand command;
+  command.inode = live.id;
+  command.mtime = live.mtime;
+  command.kill_privileges = live.kill_privileges;
+  command.time = live.mtime.value_or(kNoTime);
+  std::uint64_t size = 0;
+  live.dirty.for_each(
+      [&](std::uint64_t offset, Bytes piece) {
+        size += piece.size();
+        auto& pieces = command.pieces;
+        if (pieces.empty() || pieces.back().file_offset + pieces.back().bytes.size() != offset)
+          pieces.push_back({offset, {}});
+        pieces.back().bytes.append(as_string(piece));
+      },
+      true);
+  auto result = commit_one(std::move(command));
+  if (!result && result.error().code != Code::kNotFound && result.error().code != Code::kStale) return result.error();
+  live.dirty.mark_logged();
+  live.mtime.reset();
+  live.kill_privileges = false;
+  counts_.inline_bytes.fetch_add(size, std::memory_order_relaxed);
+  return {};
+}
+
+Status EngineImpl::commit_dirty_locked(const LiveInodePtr& live) {
+  std::uint64_t unlogged;
+  {
+    std::shared_lock lock(live->mutex);
+    unlogged = live->dirty.unlogged_bytes();
+  }
+  return unlogged <= kInlineBytesMax ? log_small_bytes(*live) : flush_group({live});
+}
+
+Status EngineImpl::commit_dirty(const LiveInodePtr& live) {
+  std::lock_guard lock(live->flush_mutex);
+  return commit_dirty_locked(live);
+}
+
+Status EngineImpl::sync(InodeId inode) {
+  KVSYNCFS_TRY(alive());
+  if (options_.read_only) return {};
+  counts_.syncs.fetch_add(1, std::memory_order_relaxed);
+  if (LiveInodePtr live = live_.find(inode)) {
+    KVSYNCFS_TRY(admit_change());
+    KVSYNCFS_TRY(commit_dirty(live));
+  }
+  auto synced = log_->sync(log_->last());
+  return synced ? synced : fail(synced.error());
+}
+
+Status EngineImpl::flush(InodeId) { return alive(); }
+
+Status EngineImpl::make_room_in_buffer(std::uint64_t bytes) {
+  const std::uint64_t bound = std::max(options_.write_buffer_bytes, bytes);
+  while (dirty_bytes_ + bytes > bound) {
+    KVSYNCFS_TRY(alive());
+    std::vector<LiveInodePtr> group = take_dirty(kAll);
+    if (!group.empty()) {
+      FlushLocks locks(group);
+      KVSYNCFS_TRY(flush_group(group));
+      continue;
+    }
+    std::unique_lock lock(dirty_mutex_);  // all of it is being flushed by others
+    const bool room = buffer_room_.wait_for(lock, kBufferWait, [&] {
+      return dirty_bytes_ + bytes <= bound || !dirty_list_.empty() || failed_;
+    });
+    if (!room) return Error(Code::kTimeout, "write buffer: no room made in 15 s");
+  }
+  return {};
+}
+
+}  // namespace kvsyncfs

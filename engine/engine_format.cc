@@ -1,0 +1,89 @@
+// Engine::format and Engine::superblock: how a store is made, and how it is recognised.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/engine_impl.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1u << 20;
+
+std::string superblock_path(const std::string& store) { return store + "/superblock"; }
+
+/// Largest power of two that is at most size / parts, between 1 MiB and `max`.
+std::uint64_t share(std::uint64_t size, std::uint64_t parts, std::uint64_t max) {
+  return std::clamp(std::bit_floor(size / parts), kMiB, max);
+}
+
+/// Two copies, so that one bad sector does not lose a store.
+Status write_superblock(Disk& disk, const std::string& store, const Superblock& superblock) {
+  const std::string copy = encode(superblock);
+  KVSYNCFS_ASSIGN(auto file, disk.open(superblock_path(store), OpenMode::kCreateNew));
+  const Bytes pieces[] = {as_bytes(copy), as_bytes(copy)};
+  KVSYNCFS_TRY(file->write_at(0, pieces));
+  KVSYNCFS_TRY(file->sync());
+  return disk.sync_directory(store);
+}
+
+}  // namespace
+
+Result<Superblock> Engine::superblock(Disk& disk, const std::string& store) {
+  auto file = disk.open(superblock_path(store), OpenMode::kRead);
+  if (!file) {
+    if (file.error().code != Code::kNotFound) return file.error();
+    return Error(Code::kNotFormatted, store + ": no superblock, not a kvsyncfs store");
+  }
+  std::string bytes(2 * kSuperblockSize, '\0');
+  KVSYNCFS_ASSIGN(const std::size_t size, (*file)->read_at(0, {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()}));
+  bytes.resize(size);
+  const auto copy_at = [&](std::size_t at) {
+    return decode_superblock(at <= bytes.size() ? std::string_view(bytes).substr(at, kSuperblockSize) : std::string_view{});
+  };
+  auto first = copy_at(0);
+  if (first || first.error().code == Code::kNewerFormat) return first;
+  auto second = copy_at(kSuperblockSize);
+  if (second || second.error().code == Code::kNewerFormat) return second;
+  return Error(first.error().code, superblock_path(store) + ": " + first.error().detail);
+}
+
+Status Engine::format(Disk& disk, Clock& clock, const FormatOptions& options) {
+  if (options.size_bytes < kStoreSizeMin)
+    return Error(Code::kInvalid, fmt::format("size {} is below the least size {}", options.size_bytes, kStoreSizeMin));
+  KVSYNCFS_ASSIGN(const auto present, disk.list(options.store));
+  for (const std::string& name : present)
+    if (name != "lock") return Error(Code::kExists, options.store + "/" + name + ": the folder is not empty");
+
+  Superblock superblock;
+  superblock.uuid = options.uuid;
+  superblock.label = options.label;
+  superblock.size_bytes = options.size_bytes / kPageSize * kPageSize;
+  superblock.segment_size_bytes = share(options.size_bytes, 64, 64 * kMiB);
+  superblock.log_file_size_bytes = share(options.size_bytes, 32, 32 * kMiB);
+  superblock.log_file_count_max = 8;
+  superblock.created_seconds = clock.now().seconds;
+
+  constexpr std::uint64_t kSteps = 5;
+  options.progress(0, kSteps);
+  KVSYNCFS_TRY(disk.make_directory(options.store + "/log"));
+  KVSYNCFS_TRY(format_local_log(disk, log_options(options.store, superblock)));
+  options.progress(1, kSteps);
+  KVSYNCFS_TRY(disk.make_directory(options.store + "/catalog"));
+  KVSYNCFS_TRY(Catalog::format(disk, catalog_options(options.store), options.uid, options.gid, clock.now()));
+  options.progress(2, kSteps);
+  KVSYNCFS_TRY(SegmentStore::format(disk, store_options(options.store, superblock)));
+  options.progress(3, kSteps);
+  KVSYNCFS_TRY(disk.sync_directory(options.store));
+  KVSYNCFS_TRY(write_superblock(disk, options.store, superblock));
+  options.progress(4, kSteps);
+  KVSYNCFS_ASSIGN(const Superblock written, Engine::superblock(disk, options.store));
+  if (encode(written) != encode(superblock))
+    return Error(Code::kCorrupt, superblock_path(options.store) + ": reads back differently");
+  options.progress(kSteps, kSteps);
+  return {};
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,244 @@
+// The engine's inside, shared by engine*.cc: one class over several files, each named for what it does
+// (engine.cc opens and wires, engine_names.cc, engine_data.cc, engine_flush.cc, ...).
+//
+// Locks, outermost first: checkpoint_mutex_ or clean_mutex_ (never both) · LiveInode::flush_mutex (by inode
+// id) · LiveInode::mutex · the log's append lock · leaf mutexes of this class, of the tier and of the store.
+// No LiveInode lock is held while waiting for space or for a checkpoint.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/catalog/catalog.h"
+#include "engine/engine.h"
+#include "engine/live_inode.h"
+#include "engine/log/local_log.h"
+#include "engine/policy/readahead.h"
+#include "engine/store/segment_store.h"
+#include "engine/tier/extent_cache.h"
+#include "engine/tier/miss_source.h"
+#include "engine/tier/page_cache.h"
+
+namespace kvsyncfs {
+
+/// Layout of a store's folder and the sizes derived from the superblock.
+StoreOptions store_options(const std::string& store, const Superblock& superblock);
+LocalLogOptions log_options(const std::string& store, const Superblock& superblock);
+CatalogOptions catalog_options(const std::string& store);
+
+/// Misses of a lone node come from its own segments.
+class LocalMissSource final : public MissSource {
+ public:
+  explicit LocalMissSource(SegmentStore& store) : store_(store) {}
+  Status load(SegmentId segment, std::uint64_t offset, MutableBytes out) override {
+    return store_.read(segment, offset, out);
+  }
+
+ private:
+  SegmentStore& store_;
+};
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions options, Superblock superblock);
+  ~EngineImpl() override;
+
+  Status start();  ///< opens the rooms and recovers; once
+
+  Status close() override;
+  const Superblock& superblock() const override { return superblock_; }
+
+  Result<Entry> lookup(InodeId parent, std::string_view name) override;
+  Result<Entry> create(InodeId parent, std::string_view name, const NewNode& node) override;
+  Result<Entry> link(InodeId inode, InodeId parent, std::string_view name) override;
+  Status unlink(InodeId parent, std::string_view name) override;
+  Status remove_directory(InodeId parent, std::string_view name) override;
+  Status rename(InodeId old_parent, std::string_view old_name, InodeId new_parent, std::string_view new_name,
+                RenameMode mode) override;
+  Result<std::vector<ListEntry>> list(InodeId directory, std::uint64_t cookie, std::size_t count_max,
+                                      bool with_attributes) override;
+  void retain(InodeId inode, std::uint64_t count) override { live_.retain(inode, count); }
+  void release(InodeId inode, std::uint64_t count) override;
+
+  Result<Inode> attributes(InodeId inode) override;
+  Result<Inode> set_attributes(InodeId inode, const AttributeChange& change) override;
+  void touch(InodeId inode) override;
+  Result<std::string> xattr(InodeId inode, std::string_view name) override;
+  Result<std::vector<std::string>> xattr_names(InodeId inode) override;
+  Status set_xattr(InodeId inode, std::string_view name, std::string_view value, XattrMode mode,
+                   bool clear_setgid) override;
+  Status remove_xattr(InodeId inode, std::string_view name) override;
+
+  Result<std::size_t> read(InodeId inode, std::uint64_t offset, MutableBytes out) override;
+  Status write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) override;
+  Status sync(InodeId inode) override;
+  Status sync_all() override;
+  Status flush(InodeId inode) override;
+  Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length, AllocateMode mode) override;
+  Result<std::uint64_t> clone_range(InodeId source, std::uint64_t source_offset, InodeId target,
+                                    std::uint64_t target_offset, std::uint64_t length) override;
+  Result<std::uint64_t> seek(InodeId inode, std::uint64_t offset, SeekKind kind) override;
+  Result<SpaceInfo> space() override;
+  EngineCounters counters() const override;
+
+  Status put(std::string_view key, Bytes value) override;
+  Result<std::string> get(std::string_view key) override;
+  Status remove(std::string_view key) override;
+  Result<std::vector<std::string>> list_keys(std::string_view prefix, std::size_t count_max,
+                                             std::string_view after) override;
+  Result<std::string> hybrid_get(std::string_view key, Tier* tier) override;
+
+  std::uint64_t run_background() override;
+  void set_wakeup(std::function<void()> wakeup) override { wakeup_ = std::move(wakeup); }
+  Result<CheckReport> check(const CheckOptions& options) override;
+
+ private:
+  // engine.cc
+  Status start_store();
+  Status recover();
+  void apply_entry(Position position, std::string_view entry);
+  Result<std::vector<CommandResult>> commit(Transaction transaction);
+  Result<CommandResult> commit_one(Command command);  ///< the command's own error is returned as such
+  Status admit_change();   ///< alive, writable, and the log has room; takes checkpoint_mutex_ at need
+  Status fail(Error error);  ///< the engine's data path is broken: every later change fails
+  Status alive() const;
+  void wake() const {
+    if (wakeup_) wakeup_();
+  }
+
+  // engine_replay.cc
+  void replay(const Transaction& transaction);
+
+  // engine_data.cc
+  Status load_size(LiveInode& live);  ///< under mutex; kNotFound, kIsDirectory
+  Status read_extents(InodeId inode, std::uint64_t offset, MutableBytes out);
+  Status read_extent(const Extent& extent, std::uint64_t offset, MutableBytes out);
+  Status read_page(SegmentId segment, std::uint64_t page, std::size_t offset, MutableBytes out, std::uint32_t pages_needed);
+  Result<std::vector<Extent>> extents_of(InodeId inode, std::uint64_t offset, std::uint64_t length);
+  static void overlay_attributes(LiveInode& live, Inode& attributes);  ///< its mutex is held
+
+  // engine_flush.cc
+  /// Reserves store space for a write; flushes and cleans if there is none. No lock may be held.
+  Status reserve_space(std::uint64_t bytes);
+  /// Flushes until `bytes` more fit under the bound of the write buffer. No lock may be held.
+  Status make_room_in_buffer(std::uint64_t bytes);
+  void note_dirty(const LiveInodePtr& live);  ///< its mutex is held
+  /// Accounts for frames that came or went, gives back what is reserved beyond them. Its mutex is held.
+  void settle(LiveInode& live);
+  /// Dirty bytes of all of them into segments and one transaction. Their flush_mutexes are held.
+  Status flush_group(const std::vector<LiveInodePtr>& group);
+  void take_back(const std::vector<LiveInodePtr>& group);
+  Status log_small_bytes(LiveInode& live);    ///< into the log; its flush_mutex is held
+  /// Dirty bytes are in the log or in a segment, in order, not yet durable. Its flush_mutex is held.
+  Status commit_dirty_locked(const LiveInodePtr& live);
+  Status commit_dirty(const LiveInodePtr& live);
+  Status flush_older_than(std::uint64_t dirty_since_ns);
+  Status flush_everything();  ///< also waits for flushes that others have begun
+  std::vector<LiveInodePtr> take_dirty(std::uint64_t dirty_since_ns);
+  std::uint64_t usable_bytes() const;   ///< of the store for users: without what the cleaner needs to work
+  std::uint64_t occupied_bytes() const;  ///< live, reserved by fallocate and on its way
+
+  // engine_names.cc
+  Status commit_source_of_replace(InodeId old_parent, std::string_view old_name, InodeId new_parent,
+                                  std::string_view new_name);
+  void orphaned(InodeId inode);
+  Status reclaim(InodeId inode);
+  Status unlink_kind(InodeId parent, std::string_view name, bool directory);
+
+  // engine_space.cc
+  Status clean_for(std::uint64_t bytes);
+  static std::optional<std::uint64_t> next_data(LiveInode& live, const std::vector<Extent>& extents,
+                                                std::uint64_t offset);
+  void follow_reservations();  ///< the store's reservation follows the catalog's reserved bytes
+
+  // engine_background.cc
+  Status checkpoint();
+  Status commit_atimes(bool all);
+  Status background_flush(std::uint64_t now);
+  Status background_reclaim();
+
+  // engine_cleaner.cc
+  /// Frees one segment with at least that share of dead bytes; false if there is none. clean_mutex_ is held.
+  Result<bool> clean_one(double dead_share_min);
+  Result<SegmentId> pick_victim(double dead_share_min, bool* empty);
+  Status move_live_bytes(SegmentId victim);
+  Status drop_segment(SegmentId victim);
+
+  // engine_kv.cc
+  Result<InodeId> resolve(std::string_view key);
+  Result<InodeId> make_parents(std::string_view key, std::string_view* name);
+  Status replace_value(InodeId inode, Bytes value);
+  Status list_below(InodeId directory, const std::string& path, std::string_view prefix, std::string_view after,
+                    std::vector<std::string>& keys);
+
+  // engine_check.cc
+  Status check_segments(const CheckOptions& options, CheckReport& report);
+
+  Disk& disk_;
+  Clock& clock_;
+  Random& random_;
+  const EngineOptions options_;
+  const Superblock superblock_;
+
+  std::unique_ptr<Catalog> catalog_;
+  std::unique_ptr<SegmentStore> store_;
+  std::unique_ptr<MissSource> misses_;
+  PageCache pages_;
+  ExtentCache extents_;
+  Readahead readahead_;
+  FramePool frames_;
+  LiveInodeTable live_;
+  std::unique_ptr<SharedLog> log_;  // last of the rooms: its hook and applier use the others
+
+  std::function<void()> wakeup_;
+  std::atomic<bool> closed_ = false, failed_ = false, replaying_ = true;
+  std::mutex failure_mutex_;
+  std::optional<Error> failure_;
+
+  std::mutex results_mutex_;
+  std::unordered_map<Position, Result<std::vector<CommandResult>>> results_;  // applied, not yet fetched
+
+  std::mutex dirty_mutex_;
+  std::condition_variable buffer_room_;                            // with dirty_mutex_
+  std::deque<std::pair<std::uint64_t, LiveInodePtr>> dirty_list_;  // by the time of the first dirty byte
+  std::atomic<std::uint64_t> dirty_bytes_ = 0;  // frames out, whole pages
+
+  std::mutex reservation_mutex_;
+  std::uint64_t followed_reserved_bytes_ = 0;
+
+  mutable std::mutex orphans_mutex_;
+  std::unordered_set<InodeId> orphans_;
+  std::deque<InodeId> reclaim_queue_;  // large ones, freed in the background
+
+  std::mutex atime_mutex_;
+  std::unordered_map<InodeId, Timestamp> atimes_;  // gathered, not yet appended
+  std::uint64_t atimes_due_ns_ = 0;
+
+  std::mutex checkpoint_mutex_;
+  std::mutex clean_mutex_;
+  std::unordered_set<SegmentId> damaged_segments_;  // under clean_mutex_
+  std::uint64_t last_sync_ns_ = 0, last_checkpoint_ns_ = 0;  // background thread only
+  Position checkpointed_;                                    // under checkpoint_mutex_
+
+  struct Counts {
+    std::atomic<std::uint64_t> read_bytes = 0, written_bytes = 0, page_hits = 0, page_misses = 0, buffer_hit_pages = 0,
+                               syncs = 0, flushes = 0, checkpoints = 0, inline_bytes = 0, cleaned_segments = 0,
+                               errors = 0;
+  };
+  Counts counts_;
+};
+
+/// Locks of several inodes are taken in order of their ids.
+class FlushLocks {
+ public:
+  explicit FlushLocks(std::vector<LiveInodePtr>& inodes);  ///< sorts them, drops doubles
+ private:
+  std::vector<std::unique_lock<std::mutex>> locks_;
+};
+
+}  // namespace kvsyncfs

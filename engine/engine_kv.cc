@@ -1,0 +1,169 @@
+// The key-value face: keys are paths, values are files.
+#include <algorithm>
+
+#include "engine/engine_impl.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+constexpr std::uint32_t kFileMode = 0100644, kDirectoryMode = 0040755;
+constexpr std::size_t kListChunk = 1024;
+
+/// Cuts the first name off `key`. An empty name (leading, doubled or trailing slash) is the caller's error.
+std::string_view cut_name(std::string_view& key) {
+  const std::size_t slash = key.find('/');
+  const std::string_view name = key.substr(0, slash);
+  key.remove_prefix(slash == std::string_view::npos ? key.size() : slash + 1);
+  return name;
+}
+
+bool valid_key(std::string_view key) {
+  if (key.empty() || key.back() == '/') return false;
+  for (std::string_view rest = key; !rest.empty();) {
+    const std::string_view name = cut_name(rest);
+    if (name.empty() || name == "." || name == ".." || name.find('\0') != std::string_view::npos) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<InodeId> EngineImpl::resolve(std::string_view key) {
+  if (!valid_key(key)) return Error(Code::kInvalid, std::string(key) + ": not a key");
+  InodeId at = kRootInode;
+  while (!key.empty()) {
+    KVSYNCFS_ASSIGN(const Entry entry, lookup(at, cut_name(key)));
+    at = entry.inode;
+  }
+  return at;
+}
+
+Result<InodeId> EngineImpl::make_parents(std::string_view key, std::string_view* name) {
+  if (!valid_key(key)) return Error(Code::kInvalid, std::string(key) + ": not a key");
+  InodeId at = kRootInode;
+  for (;;) {
+    *name = cut_name(key);
+    if (key.empty()) return at;
+    auto entry = lookup(at, *name);
+    if (!entry && entry.error().code == Code::kNotFound) {
+      NewNode directory;
+      directory.mode = kDirectoryMode;
+      entry = create(at, *name, directory);
+      if (!entry && entry.error().code == Code::kExists) entry = lookup(at, *name);
+    }
+    if (!entry) return entry.error();
+    at = entry->inode;
+  }
+}
+
+Status EngineImpl::put(std::string_view key, Bytes value) {
+  std::string_view name;
+  KVSYNCFS_ASSIGN(const InodeId parent, make_parents(key, &name));
+  auto entry = lookup(parent, name);
+  if (!entry && entry.error().code == Code::kNotFound) {
+    NewNode file;
+    file.mode = kFileMode;
+    entry = create(parent, name, file);
+    if (!entry && entry.error().code == Code::kExists) entry = lookup(parent, name);
+  }
+  if (!entry) return entry.error();
+  return replace_value(entry->inode, value);
+}
+
+/// The cut and the new bytes are one transaction, so that a crash keeps both or neither; the inode's lock keeps
+/// readers out between them.
+Status EngineImpl::replace_value(InodeId inode, Bytes value) {
+  KVSYNCFS_TRY(admit_change());
+  const std::uint64_t space = round_up(value.size(), kPageSize);
+  KVSYNCFS_TRY(reserve_space(space));
+  auto placed = value.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
+                              : store_->append(Stream::kUser, {&value, 1});
+  store_->unreserve(space);
+  if (!placed) return fail(placed.error());
+  const Timestamp now = clock_.now();
+  SetAttrCommand cut;
+  cut.inode = inode;
+  cut.size = 0;
+  cut.mtime = cut.time = now;
+  WriteExtentsCommand fill;
+  fill.inode = inode;
+  fill.mtime = fill.time = now;
+  for (const Placed& p : *placed) fill.extents.push_back({p.run_offset, p.length, p.segment, p.segment_offset});
+  LiveInodePtr live = live_.get_or_add(inode);
+  {
+    std::lock_guard no_flush(live->flush_mutex);
+    std::unique_lock lock(live->mutex);
+    KVSYNCFS_TRY(load_size(*live));
+    KVSYNCFS_ASSIGN(const auto results, commit(Transaction{{std::move(cut), std::move(fill)}}));
+    for (const CommandResult& result : results) KVSYNCFS_TRY(result.status);
+    live->dirty.clear();
+    live->mtime.reset();
+    live->size = value.size();
+    settle(*live);
+  }
+  live.reset();
+  live_.drop_if_idle(inode);
+  return {};
+}
+
+Result<std::string> EngineImpl::get(std::string_view key) {
+  KVSYNCFS_ASSIGN(const InodeId inode, resolve(key));
+  KVSYNCFS_ASSIGN(const Inode file, attributes(inode));
+  if (is_directory(file)) return Code::kIsDirectory;
+  std::string value(file.size, '\0');
+  KVSYNCFS_ASSIGN(const std::size_t size,
+                  read(inode, 0, {reinterpret_cast<std::byte*>(value.data()), value.size()}));
+  value.resize(size);
+  return value;
+}
+
+Result<std::string> EngineImpl::hybrid_get(std::string_view key, Tier* tier) {
+  const std::uint64_t misses = counts_.page_misses.load(std::memory_order_relaxed);
+  auto value = get(key);
+  // Concurrent readers' misses count as this one's: the tier is a hint for a person, not an account.
+  if (tier) *tier = counts_.page_misses.load(std::memory_order_relaxed) == misses ? Tier::kHot : Tier::kCold;
+  return value;
+}
+
+Status EngineImpl::remove(std::string_view key) {
+  if (!valid_key(key)) return Error(Code::kInvalid, std::string(key) + ": not a key");
+  const std::size_t slash = key.rfind('/');
+  InodeId parent = kRootInode;
+  if (slash != std::string_view::npos) {
+    KVSYNCFS_ASSIGN(parent, resolve(key.substr(0, slash)));
+  }
+  return unlink(parent, slash == std::string_view::npos ? key : key.substr(slash + 1));
+}
+
+Result<std::vector<std::string>> EngineImpl::list_keys(std::string_view prefix, std::size_t count_max,
+                                                       std::string_view after) {
+  std::vector<std::string> keys;
+  KVSYNCFS_TRY(list_below(kRootInode, "", prefix, after, keys));
+  std::sort(keys.begin(), keys.end());
+  if (keys.size() > count_max) keys.resize(count_max);
+  return keys;
+}
+
+Status EngineImpl::list_below(InodeId directory, const std::string& path, std::string_view prefix,
+                              std::string_view after, std::vector<std::string>& keys) {
+  std::uint64_t cookie = 0;
+  for (;;) {
+    KVSYNCFS_ASSIGN(const auto entries, catalog_->list(directory, cookie, kListChunk));
+    if (entries.empty()) return {};
+    for (const Dentry& dentry : entries) {
+      cookie = dentry.cookie;
+      const std::string key = path + dentry.name;
+      if (dentry.type == 0040000) {
+        const std::string below = key + "/";
+        const std::size_t common = std::min(below.size(), prefix.size());
+        if (below.compare(0, common, prefix, 0, common) == 0)
+          KVSYNCFS_TRY(list_below(dentry.inode, below, prefix, after, keys));
+      } else if (key.starts_with(prefix) && (after.empty() || key > after)) {
+        keys.push_back(key);
+      }
+    }
+  }
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,143 @@
+// Names: lookup, create, link, unlink, rename, list; the life and end of inodes.
+#include <algorithm>
+
+#include "engine/engine_impl.h"
+
+namespace kvsyncfs {
+
+namespace {
+/// Above this, an orphan is freed in the background instead of by whoever releases it last.
+constexpr std::uint64_t kReclaimInlineBytes = 64u << 20;
+}  // namespace
+
+Result<Entry> EngineImpl::lookup(InodeId parent, std::string_view name) {
+  if (name.size() > kNameSizeMax) return Code::kNameTooLong;
+  auto dentry = catalog_->lookup(parent, name);
+  if (!dentry) {
+    if (dentry.error().code != Code::kNotFound) return dentry.error();
+    auto directory = catalog_->inode(parent);
+    if (directory && !is_directory(*directory)) return Code::kNotDirectory;
+    return Code::kNotFound;
+  }
+  KVSYNCFS_ASSIGN(Inode found, attributes(dentry->inode));
+  return Entry{dentry->inode, std::move(found)};
+}
+
+Result<Entry> EngineImpl::create(InodeId parent, std::string_view name, const NewNode& node) {
+  KVSYNCFS_TRY(admit_change());
+  if (node.target.size() > kSymlinkSizeMax) return Code::kNameTooLong;
+  KVSYNCFS_ASSIGN(CommandResult result,
+                  commit_one(CreateCommand{parent, std::string(name), node.mode, node.umask, node.uid, node.gid,
+                                           node.device, node.target, clock_.now()}));
+  return Entry{result.inode, std::move(result.attributes)};
+}
+
+Result<Entry> EngineImpl::link(InodeId inode, InodeId parent, std::string_view name) {
+  KVSYNCFS_TRY(admit_change());
+  KVSYNCFS_TRY(commit_one(LinkCommand{inode, parent, std::string(name), clock_.now()}));
+  KVSYNCFS_ASSIGN(Inode linked, attributes(inode));
+  return Entry{inode, std::move(linked)};
+}
+
+Status EngineImpl::unlink_kind(InodeId parent, std::string_view name, bool directory) {
+  KVSYNCFS_TRY(admit_change());
+  KVSYNCFS_ASSIGN(CommandResult result,
+                  commit_one(UnlinkCommand{parent, std::string(name), directory, clock_.now()}));
+  if (result.orphaned) orphaned(result.inode);
+  return {};
+}
+
+Status EngineImpl::unlink(InodeId parent, std::string_view name) { return unlink_kind(parent, name, false); }
+Status EngineImpl::remove_directory(InodeId parent, std::string_view name) { return unlink_kind(parent, name, true); }
+
+Status EngineImpl::rename(InodeId old_parent, std::string_view old_name, InodeId new_parent, std::string_view new_name,
+                          RenameMode mode) {
+  KVSYNCFS_TRY(admit_change());
+  if (mode == RenameMode::kReplace)
+    KVSYNCFS_TRY(commit_source_of_replace(old_parent, old_name, new_parent, new_name));
+  KVSYNCFS_ASSIGN(CommandResult result,
+                  commit_one(RenameCommand{old_parent, std::string(old_name), new_parent, std::string(new_name), mode,
+                                           clock_.now()}));
+  if (result.orphaned) orphaned(result.replaced);
+  return {};
+}
+
+/// A safe replace is never an empty file after a crash (P3): the new bytes come before the rename in the log, and
+/// a crash keeps a prefix of the log.
+Status EngineImpl::commit_source_of_replace(InodeId old_parent, std::string_view old_name, InodeId new_parent,
+                                            std::string_view new_name) {
+  if (!catalog_->lookup(new_parent, new_name)) return {};
+  auto source = catalog_->lookup(old_parent, old_name);
+  if (!source) return {};
+  LiveInodePtr live = live_.find(source->inode);
+  return live ? commit_dirty(live) : Status{};
+}
+
+Result<std::vector<ListEntry>> EngineImpl::list(InodeId directory, std::uint64_t cookie, std::size_t count_max,
+                                                bool with_attributes) {
+  KVSYNCFS_ASSIGN(auto dentries, catalog_->list(directory, cookie, count_max));
+  std::vector<ListEntry> entries;
+  entries.reserve(dentries.size());
+  for (Dentry& dentry : dentries) {
+    ListEntry entry{std::move(dentry), {}};
+    if (with_attributes) {
+      auto found = attributes(entry.dentry.inode);
+      if (found) {
+        entry.attributes = std::move(*found);
+      } else if (found.error().code == Code::kNotFound) {
+        continue;  // removed since the listing was read
+      } else {
+        return found.error();
+      }
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+/// The last name went; the inode lives on while somebody retains it.
+void EngineImpl::orphaned(InodeId inode) {
+  {
+    std::lock_guard lock(orphans_mutex_);
+    orphans_.insert(inode);
+  }
+  if (!live_.retained(inode)) release(inode, 0);
+}
+
+void EngineImpl::release(InodeId inode, std::uint64_t count) {
+  if (count > 0 && !live_.release(inode, count)) return;
+  {
+    std::lock_guard lock(orphans_mutex_);
+    if (orphans_.erase(inode) == 0) return;
+    auto attributes = catalog_->inode(inode);
+    if (attributes && attributes->allocated_bytes > kReclaimInlineBytes) {
+      reclaim_queue_.push_back(inode);
+      wake();
+      return;
+    }
+  }
+  // An orphan that cannot be freed now (a failed log) is freed by the next mount.
+  if (auto freed = reclaim(inode); !freed) options_.warn("reclaim of an unlinked file: " + describe(freed.error()));
+}
+
+Status EngineImpl::reclaim(InodeId inode) {
+  if (LiveInodePtr live = live_.find(inode)) {
+    std::lock_guard flushing(live->flush_mutex);
+    std::unique_lock lock(live->mutex);
+    live->gone = true;
+    live->dirty.clear();
+    live->mtime.reset();
+    live->kill_privileges = false;
+    settle(*live);
+  }
+  for (bool more = true; more;) {
+    auto result = commit_one(ReclaimCommand{inode});
+    if (!result) return result.error().code == Code::kNotFound ? Status{} : result.error();
+    more = result->more;
+  }
+  follow_reservations();
+  live_.drop_if_idle(inode);
+  return {};
+}
+
+}  // namespace kvsyncfs

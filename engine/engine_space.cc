@@ -1,0 +1,202 @@
+// Space: reservation before bytes are accepted (P8), fallocate, copy_file_range, holes, statfs.
+#include <algorithm>
+
+#include "engine/engine_impl.h"
+
+namespace kvsyncfs {
+
+namespace {
+constexpr double kDeadShareMin = 0.01;             // a writer waits: nearly anything is worth it
+constexpr std::uint64_t kCleanWaitNs = 15'000'000'000;
+}  // namespace
+
+std::uint64_t EngineImpl::usable_bytes() const {
+  // What is kept back is what lets the cleaner choose victims with few live bytes: with it, a store that
+  // is full to 90 % for its users is still about 84 % full for the cleaner.
+  const std::uint64_t kept = std::max(superblock_.size_bytes / 14, 6 * superblock_.segment_size_bytes);
+  return superblock_.size_bytes - std::min(kept, superblock_.size_bytes / 4);
+}
+
+std::uint64_t EngineImpl::occupied_bytes() const {
+  const CatalogTotals totals = catalog_->totals();
+  return totals.live_bytes + totals.reserved_bytes + dirty_bytes_;
+}
+
+Status EngineImpl::reserve_space(std::uint64_t bytes) {
+  if (occupied_bytes() + bytes > usable_bytes()) {
+    // Dirty bytes may be overwrites, whose old bytes die when they are flushed.
+    KVSYNCFS_TRY(flush_everything());
+    if (occupied_bytes() + bytes > usable_bytes()) return Code::kNoSpace;
+  }
+  const auto reserved = store_->reserve(bytes);
+  if (reserved || reserved.error().code != Code::kNoSpace) return reserved;
+  return clean_for(bytes);
+}
+
+Status EngineImpl::clean_for(std::uint64_t bytes) {
+  const std::uint64_t deadline_ns = clock_.boot_ns() + kCleanWaitNs;
+  std::lock_guard lock(clean_mutex_);
+  for (;;) {
+    auto reserved = store_->reserve(bytes);
+    if (reserved || reserved.error().code != Code::kNoSpace) return reserved;
+    if (clock_.boot_ns() > deadline_ns) return reserved;
+    KVSYNCFS_ASSIGN(const bool cleaned, clean_one(kDeadShareMin));
+    if (!cleaned) return reserved;
+  }
+}
+
+void EngineImpl::follow_reservations() {
+  const std::uint64_t now = catalog_->totals().reserved_bytes;
+  std::lock_guard lock(reservation_mutex_);
+  if (now < followed_reserved_bytes_) store_->unreserve(followed_reserved_bytes_ - now);
+  // allocate() asked for the space before; where others took it meanwhile, the next reserve is refused.
+  if (now > followed_reserved_bytes_ && !store_->reserve(now - followed_reserved_bytes_)) return;
+  followed_reserved_bytes_ = now;
+}
+
+Result<Inode> EngineImpl::set_attributes(InodeId inode, const AttributeChange& change) {
+  KVSYNCFS_TRY(admit_change());
+  if (change.size && *change.size > kFileSizeMax) return Code::kFileTooBig;
+  SetAttrCommand command{inode,        change.mode,  change.uid,          change.gid, change.size,
+                         change.atime, change.mtime, change.kill_privileges, false,   clock_.now()};
+  const bool orders_with_bytes = change.size || change.mtime;
+  if (!orders_with_bytes) {
+    KVSYNCFS_TRY(commit_one(std::move(command)));
+  } else {
+    LiveInodePtr live = live_.get_or_add(inode);
+    {
+      std::lock_guard no_flush(live->flush_mutex);  // a flush under way would bring its older time after this one
+      std::unique_lock lock(live->mutex);
+      if (change.size) KVSYNCFS_TRY(load_size(*live));
+      if (change.size && !command.mtime) command.mtime = command.time;
+      KVSYNCFS_TRY(commit_one(std::move(command)));
+      live->mtime.reset();
+      if (change.size) {
+        live->dirty.drop(*change.size, kFileSizeMax);
+        live->size = *change.size;
+        settle(*live);
+      }
+    }
+    live.reset();
+    live_.drop_if_idle(inode);
+    follow_reservations();
+  }
+  if (change.atime) {
+    std::lock_guard lock(atime_mutex_);
+    atimes_.erase(inode);
+  }
+  return attributes(inode);
+}
+
+Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t length, AllocateMode mode) {
+  KVSYNCFS_TRY(admit_change());
+  if (length == 0) return Code::kInvalid;
+  if (offset > kFileSizeMax || length > kFileSizeMax - offset) return Code::kFileTooBig;
+  const bool reserves = mode != AllocateMode::kPunchHole;
+  const bool keeps_bytes = mode == AllocateMode::kReserve || mode == AllocateMode::kReserveKeepSize;
+  const bool keeps_size = mode != AllocateMode::kReserve && mode != AllocateMode::kZeroRange;
+  LiveInodePtr live = live_.get_or_add(inode);
+  if (reserves) {
+    KVSYNCFS_TRY(reserve_space(length));  // tried out: what apply really reserves is followed below
+    store_->unreserve(length);
+  }
+  std::lock_guard no_flush(live->flush_mutex);
+  std::unique_lock lock(live->mutex);
+  KVSYNCFS_TRY(load_size(*live));
+  AllocateCommand command{inode, offset, length, mode, clock_.now()};
+  KVSYNCFS_TRY(commit_one(std::move(command)));
+  live->mtime.reset();
+  if (!keeps_bytes) live->dirty.drop(offset, offset + length);
+  if (!keeps_size) live->size = std::max(live->size, offset + length);
+  settle(*live);
+  lock.unlock();
+  follow_reservations();
+  return {};
+}
+
+Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t source_offset, InodeId target,
+                                              std::uint64_t target_offset, std::uint64_t length) {
+  KVSYNCFS_TRY(admit_change());
+  if (target_offset > kFileSizeMax || length > kFileSizeMax - target_offset) return Code::kFileTooBig;
+  const LiveInodePtr from = live_.get_or_add(source), to = live_.get_or_add(target);
+  std::vector<LiveInodePtr> both{from, to};
+  FlushLocks locks(both);
+  KVSYNCFS_TRY(flush_group(both));
+  std::uint64_t size;
+  {
+    std::unique_lock lock(from->mutex);
+    KVSYNCFS_TRY(load_size(*from));
+    size = from->size;
+  }
+  if (source_offset >= size) return std::uint64_t{0};
+  length = std::min(length, size - source_offset);
+  if (source == target && source_offset < target_offset + length && target_offset < source_offset + length)
+    return Code::kInvalid;
+  if (occupied_bytes() + length > usable_bytes()) return Code::kNoSpace;  // a shared byte counts each time
+  std::unique_lock lock(to->mutex);
+  KVSYNCFS_TRY(load_size(*to));
+  KVSYNCFS_TRY(commit_one(CloneRangeCommand{source, target, source_offset, target_offset, length, clock_.now()}));
+  to->dirty.drop(target_offset, target_offset + length);
+  to->mtime.reset();
+  to->size = std::max(to->size, target_offset + length);
+  settle(*to);
+  lock.unlock();
+  follow_reservations();
+  return length;
+}
+
+/// Where data begins at or after `offset`, in any layer.
+std::optional<std::uint64_t> EngineImpl::next_data(LiveInode& live, const std::vector<Extent>& extents,
+                                                   std::uint64_t offset) {
+  std::optional<std::uint64_t> found;
+  const auto take = [&](std::uint64_t begin) { found = std::min(found.value_or(begin), begin); };
+  if (auto range = live.dirty.next_range(offset)) take(std::max(offset, range->begin));
+  if (auto range = live.flushing.next_range(offset)) take(std::max(offset, range->begin));
+  auto it = std::upper_bound(extents.begin(), extents.end(), offset,
+                             [](std::uint64_t o, const Extent& e) { return o < e.file_end(); });
+  while (it != extents.end() && it->segment == kNoSegment) ++it;
+  if (it != extents.end()) take(std::max(offset, it->file_offset));
+  return found;
+}
+
+Result<std::uint64_t> EngineImpl::seek(InodeId inode, std::uint64_t offset, SeekKind kind) {
+  const LiveInodePtr live = live_.get_or_add(inode);
+  std::lock_guard no_flush(live->flush_mutex);
+  std::unique_lock lock(live->mutex);
+  KVSYNCFS_TRY(load_size(*live));
+  if (offset >= live->size) return Code::kNoSuchRange;
+  KVSYNCFS_ASSIGN(const auto extents,
+                  catalog_->extents(inode, offset, live->size - offset, ~std::size_t{0}));
+  std::uint64_t at = offset;
+  for (;;) {
+    const auto data = next_data(*live, extents, at);
+    if (kind == SeekKind::kData) {
+      if (!data || *data >= live->size) return Code::kNoSuchRange;
+      return *data;
+    }
+    if (!data || *data > at) return std::min(at, live->size);
+    std::uint64_t end = at;  // the end of the data that covers `at`, in whichever layer reaches furthest
+    if (auto r = live->dirty.next_range(at); r && r->begin <= at) end = std::max(end, r->end);
+    if (auto r = live->flushing.next_range(at); r && r->begin <= at) end = std::max(end, r->end);
+    auto it = std::upper_bound(extents.begin(), extents.end(), at,
+                               [](std::uint64_t o, const Extent& e) { return o < e.file_end(); });
+    for (; it != extents.end() && it->segment != kNoSegment && it->file_offset <= std::max(at, end); ++it)
+      end = std::max(end, it->file_end());
+    at = end;
+    if (at >= live->size) return live->size;
+  }
+}
+
+Result<SpaceInfo> EngineImpl::space() {
+  const std::uint64_t usable = usable_bytes(), occupied = std::min(occupied_bytes(), usable);
+  SpaceInfo info;
+  info.total_bytes = usable;
+  info.free_bytes = usable - occupied;
+  // Inodes are catalog records, not made in advance: as many as could be if each took half a KiB.
+  constexpr std::uint64_t kBytesPerInode = 512;
+  info.free_inodes = info.free_bytes / kBytesPerInode;
+  info.total_inodes = catalog_->totals().inodes + info.free_inodes;
+  return info;
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,65 @@
+#include "engine/live_inode.h"
+
+namespace kvsyncfs {
+
+LiveInodePtr LiveInodeTable::find(InodeId inode) {
+  Shard& s = shard(inode);
+  std::lock_guard lock(s.mutex);
+  auto it = s.live.find(inode);
+  return it == s.live.end() ? nullptr : it->second;
+}
+
+LiveInodePtr LiveInodeTable::get_or_add(InodeId inode) {
+  Shard& s = shard(inode);
+  std::lock_guard lock(s.mutex);
+  auto [it, added] = s.live.try_emplace(inode);
+  if (added) it->second = std::make_shared<LiveInode>(inode, pool_);
+  return it->second;
+}
+
+void LiveInodeTable::drop_if_idle(InodeId inode) {
+  Shard& s = shard(inode);
+  std::lock_guard lock(s.mutex);
+  auto it = s.live.find(inode);
+  // New users come through this shard's mutex, so a count of 1 stays 1 while it is held.
+  if (it != s.live.end() && it->second.use_count() == 1 && it->second->clean()) s.live.erase(it);
+}
+
+std::vector<LiveInodePtr> LiveInodeTable::all() {
+  std::vector<LiveInodePtr> found;
+  for (Shard& s : shards_) {
+    std::lock_guard lock(s.mutex);
+    for (auto& [id, live] : s.live) found.push_back(live);
+  }
+  return found;
+}
+
+void LiveInodeTable::retain(InodeId inode, std::uint64_t count) {
+  Shard& s = shard(inode);
+  std::lock_guard lock(s.mutex);
+  std::uint64_t& references = s.references[inode];
+  if (references == 0) retained_count_.fetch_add(1, std::memory_order_relaxed);
+  references += count;
+}
+
+bool LiveInodeTable::release(InodeId inode, std::uint64_t count) {
+  Shard& s = shard(inode);
+  std::lock_guard lock(s.mutex);
+  auto it = s.references.find(inode);
+  if (it == s.references.end()) return false;
+  if (it->second > count) {
+    it->second -= count;
+    return false;
+  }
+  s.references.erase(it);
+  retained_count_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool LiveInodeTable::retained(InodeId inode) {
+  Shard& s = shard(inode);
+  std::lock_guard lock(s.mutex);
+  return s.references.contains(inode);
+}
+
+}  // namespace kvsyncfs

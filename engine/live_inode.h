@@ -1,0 +1,77 @@
+// What the engine holds in memory of inodes that are in use: reference counts of those that the kernel or a
+// program retains, and the write-buffer state of those that have bytes in flight.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/ids.h"
+#include "engine/env/clock.h"
+#include "engine/tier/dirty_pages.h"
+
+namespace kvsyncfs {
+
+/// One inode with bytes on their way. Two layers: `dirty` takes writes, `flushing` is what a flush is
+/// writing to a segment right now (frozen, still read from). Lock order: flush_mutex, then mutex; of
+/// several inodes in order of their ids.
+struct LiveInode {
+  LiveInode(InodeId inode, FramePool& pool) : id(inode), dirty(pool), flushing(pool) {}
+
+  const InodeId id;
+  std::mutex flush_mutex;   ///< one flush, cut or clone at a time
+  std::shared_mutex mutex;  ///< guards all below; never held over disk I/O
+
+  bool loaded = false;             ///< `size` is right (read from the catalog under `mutex`)
+  bool gone = false;               ///< the inode was reclaimed
+  std::uint64_t size = 0;          ///< bytes, with what is dirty
+  std::optional<Timestamp> mtime;  ///< of writes that no transaction carries yet
+  bool kill_privileges = false;    ///< the next transaction clears set-user-ID bits
+  bool listed = false;             ///< in the list of dirty inodes
+  std::uint64_t reserved_bytes = 0;  ///< of the store, for pages in `dirty` and `flushing`
+  std::atomic<std::uint64_t> counted_bytes = 0;  ///< of its frames, in the engine's total
+  DirtyPages dirty, flushing;
+
+  bool clean() const { return dirty.empty() && flushing.empty() && !mtime && !kill_privileges; }
+};
+
+using LiveInodePtr = std::shared_ptr<LiveInode>;  // shared: table, dirty list and running operations
+
+/// Thread: any.
+class LiveInodeTable {
+ public:
+  explicit LiveInodeTable(FramePool& pool) : pool_(pool) {}
+
+  LiveInodePtr find(InodeId inode);
+  LiveInodePtr get_or_add(InodeId inode);
+  /// Drops entries that nobody else uses and that are clean.
+  void drop_if_idle(InodeId inode);
+  std::vector<LiveInodePtr> all();
+
+  void retain(InodeId inode, std::uint64_t count);
+  /// True if the last reference went.
+  bool release(InodeId inode, std::uint64_t count);
+  bool retained(InodeId inode);
+  std::uint64_t retained_count() const { return retained_count_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kShards = 32;
+  struct Shard {
+    std::mutex mutex;
+    std::unordered_map<InodeId, LiveInodePtr> live;
+    std::unordered_map<InodeId, std::uint64_t> references;
+  };
+  Shard& shard(InodeId inode) { return shards_[std::hash<InodeId>{}(inode) % kShards]; }
+
+  FramePool& pool_;
+  std::array<Shard, kShards> shards_;
+  std::atomic<std::uint64_t> retained_count_ = 0;
+};
+
+}  // namespace kvsyncfs

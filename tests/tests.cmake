@@ -20,7 +20,12 @@ find_package(benchmark REQUIRED)
 set(KVSYNCFS_TEST_ENVIRONMENT
     "ASAN_OPTIONS=abort_on_error=1:detect_stack_use_after_return=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
-    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${CMAKE_SOURCE_DIR}/tests/lib/tsan.supp")
+    "TSAN_OPTIONS=halt_on_error=1:suppressions=${CMAKE_SOURCE_DIR}/tests/lib/tsan.supp")
+
+# tests_<label> builds what the tests of a label need and nothing else.
+foreach(label unit sim fuzz)
+  add_custom_target(tests_${label})
+endforeach()
 
 # Sources of `folder` that do not match `regex` become the library `name`; DEPS are linked always.
 function(kvsyncfs_test_library name folder regex)
@@ -46,6 +51,7 @@ function(kvsyncfs_test_folder folder prefix kind label timeout_s)
     set(target ${prefix}_${name})
     add_executable(${target} ${source})
     target_link_libraries(${target} PRIVATE ${FOLDER_DEPS} kvsyncfs_testlib GTest::gtest_main)
+    add_dependencies(tests_${label} ${target})
     file(STRINGS ${source} cases REGEX "gtest/gtest\\.h|rapidcheck/gtest\\.h")
     if(cases)
       gtest_discover_tests(
@@ -82,6 +88,7 @@ foreach(source ${fuzzers})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE kvsyncfs_engine kvsyncfs_testlib)
+  add_dependencies(tests_fuzz ${name})
   if(KVSYNCFS_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   else()
@@ -100,8 +107,10 @@ foreach(source ${benchmarks})
   target_link_libraries(${name} PRIVATE kvsyncfs_engine kvsyncfs_testlib benchmark::benchmark)
 endforeach()
 
-add_test(NAME check.house COMMAND python3 ${CMAKE_SOURCE_DIR}/tools/check)
-set_tests_properties(check.house PROPERTIES LABELS unit TIMEOUT 60)
+foreach(rule arrows calls registered shape)
+  add_test(NAME check.${rule} COMMAND python3 ${CMAKE_SOURCE_DIR}/tools/check ${rule})
+  set_tests_properties(check.${rule} PROPERTIES LABELS unit TIMEOUT 60)
+endforeach()
 
 file(GLOB folders CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*/*.cmake)
 foreach(file ${folders})

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -11,8 +12,8 @@ namespace kvsyncfs {
 
 class TempFolder {
  public:
-  /// Below `parent`. /var/tmp is a real disk with direct I/O, /dev/shm is memory.
-  explicit TempFolder(const std::string& parent = "/var/tmp")
+  /// Below `parent`, or below $TMPDIR, or below /var/tmp, which is on a disk where /tmp may not be.
+  explicit TempFolder(const std::string& parent = default_parent())
       : path_(parent + "/kvsyncfs-test-XXXXXX") {
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp " + path_);
   }
@@ -26,6 +27,11 @@ class TempFolder {
   const std::string& path() const { return path_; }
 
  private:
+  static std::string default_parent() {
+    const char* chosen = std::getenv("TMPDIR");
+    return chosen != nullptr && *chosen != '\0' ? chosen : "/var/tmp";
+  }
+
   std::string path_;
 };
 

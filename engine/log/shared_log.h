@@ -1,9 +1,9 @@
 // The totally ordered log that every change of the catalog goes through.
 //
-// Makers: LocalLog (one node, files on a Disk). EtcdLog (a cluster) comes behind the same interface.
-// Invariants: 1. positions are dense and start at 1; 2. the applier is called once per entry, in
-// position order, never at the same time twice; 3. after a crash the log holds a prefix of what was
-// appended, at least up to the last position that sync() confirmed.
+// Makers: LocalLog (one node, files on a Disk). EtcdLog (a cluster) comes behind the same
+// interface. Invariants: 1. positions are dense and start at 1; 2. the applier is called once per
+// entry, in position order, never at the same time twice; 3. after a crash the log holds a prefix
+// of what was appended, at least up to the last position that sync() confirmed.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ class SharedLog {
 
   virtual ~SharedLog() = default;
 
-  /// Hands every entry that the log still holds to `applier`, then live ones as they come. `applied` is
-  /// the position that the catalog has already; entries up to it come too (the engine rebuilds its write
-  /// buffer from them). Call once, before append. Errors: kCorrupt (an entry in the middle is damaged, or
-  /// the log starts later than applied + 1: a gap), kIo.
+  /// Hands every entry that the log still holds to `applier`, then live ones as they come.
+  /// `applied` is the position that the catalog has already; entries up to it come too (the engine
+  /// rebuilds its write buffer from them). Call once, before append. Errors: kCorrupt (an entry in
+  /// the middle is damaged, or the log starts later than applied + 1: a gap), kIo.
   virtual Status start(Position applied, Applier applier) = 0;
 
   /// Orders `entry`; when it returns, the entry has been applied here. Not yet durable.
@@ -36,8 +36,8 @@ class SharedLog {
   /// disk write (group commit). Thread: any. Errors: kIo, kShutdown.
   virtual Status sync(Position position) = 0;
 
-  /// Runs `while_frozen` with no append in flight and everything so far durable; then appends go on.
-  /// It gets the last position. Must be short: it stops the world. Errors: those of sync.
+  /// Runs `while_frozen` with no append in flight and everything so far durable; then appends go
+  /// on. It gets the last position. Must be short: it stops the world. Errors: those of sync.
   virtual Status freeze(const std::function<void(Position)>& while_frozen) = 0;
 
   virtual Position last() const = 0;     ///< last appended
@@ -46,7 +46,8 @@ class SharedLog {
   /// Entries up to `position` are not needed any more. Errors: kIo.
   virtual Status trim(Position position) = 0;
 
-  /// Bytes of entries that trim has not released: the engine checkpoints before it nears `capacity`.
+  /// Bytes of entries that trim has not released: the engine checkpoints before it nears
+  /// `capacity`.
   virtual std::uint64_t held_bytes() const = 0;
   virtual std::uint64_t capacity_bytes() const = 0;
 };

@@ -1,0 +1,109 @@
+#include "engine/store/segment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "engine/format/segment_layout.h"
+
+namespace kvsyncfs {
+namespace {
+
+constexpr std::size_t kBouncePages = 64;
+
+bool is_aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % kPageSize == 0; }
+
+}  // namespace
+
+Status Segment::load(Disk& disk, OpenMode mode) {
+  if (ready_.load(std::memory_order_acquire)) return {};
+  std::lock_guard lock(load_mutex_);
+  if (ready_.load(std::memory_order_relaxed)) return {};
+  KVSYNCFS_ASSIGN(auto file, disk.open(path_, mode, true));
+  KVSYNCFS_ASSIGN(const std::uint64_t size, file->size());
+  KVSYNCFS_ASSIGN(auto walk,
+                  walk_segment(*file, volume_tag_, id_, size / kPageSize, WalkEnd::kFile));
+  table_ = std::move(walk.table);
+  file_ = std::move(file);
+  ready_.store(true, std::memory_order_release);
+  return {};
+}
+
+void Segment::start(std::unique_ptr<File> file, std::uint32_t page_count_max) {
+  assert(!ready_.load());
+  table_.prepare(page_count_max);
+  file_ = std::move(file);
+  written_.store(true, std::memory_order_relaxed);
+  ready_.store(true, std::memory_order_release);
+}
+
+void Segment::add_batch(std::uint32_t page, std::span<const std::uint32_t> checksums) {
+  std::unique_lock lock(table_mutex_);
+  table_.add(page, checksums);
+}
+
+std::uint64_t Segment::end_pages() const {
+  std::shared_lock lock(table_mutex_);
+  return table_.end();
+}
+
+Error Segment::bad_page(std::uint64_t page, const char* what, std::uint64_t count) {
+  counts_.corrupt_pages.fetch_add(count, std::memory_order_relaxed);
+  return {Code::kCorrupt, fmt::format("segment {} page {}: {}", id_.value, page, what)};
+}
+
+Result<std::uint64_t> Segment::pages_in_batch_from(std::uint64_t page) {
+  {
+    std::shared_lock lock(table_mutex_);
+    if (const PageBatch* batch = table_.find(page)) return batch->end() - page;
+  }
+  return bad_page(page, "in no valid batch");
+}
+
+Status Segment::read(std::uint64_t offset, MutableBytes out) {
+  if (out.empty()) return {};
+  const std::uint64_t first = offset / kPageSize;
+  const std::uint64_t end = (offset + out.size() - 1) / kPageSize + 1;
+  KVSYNCFS_ASSIGN(const std::uint64_t in_batch, pages_in_batch_from(first));
+  if (end - first > in_batch) return bad_page(first + in_batch, "not a page of the same batch");
+  if (offset % kPageSize == 0 && out.size() % kPageSize == 0 && is_aligned(out.data()))
+    return read_pages(first, out);
+
+  thread_local AlignedBuffer bounce(kBouncePages * kPageSize);
+  std::size_t skip = offset % kPageSize;
+  for (std::uint64_t page = first; page < end;) {
+    const auto count = std::min<std::uint64_t>(kBouncePages, end - page);
+    const MutableBytes pages = bounce.bytes().first(count * kPageSize);
+    KVSYNCFS_TRY(read_pages(page, pages));
+    const std::size_t size = std::min(out.size(), pages.size() - skip);
+    std::memcpy(out.data(), pages.data() + skip, size);
+    out = out.subspan(size);
+    skip = 0;
+    page += count;
+  }
+  return {};
+}
+
+Status Segment::read_pages(std::uint64_t page, MutableBytes out) {
+  KVSYNCFS_ASSIGN(const std::size_t size, file_->read_at(page * kPageSize, out));
+  counts_.read_bytes.fetch_add(size, std::memory_order_relaxed);
+  const std::uint64_t count = out.size() / kPageSize;
+  std::uint64_t bad_count = 0, first_bad = 0;
+  // Without the lock: the caller saw the batch under it, and a batch's checksums stay where they
+  // are.
+  const std::uint64_t whole = size / kPageSize;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Bytes bytes = out.subspan(i * kPageSize, kPageSize);
+    if (i < whole &&
+        page_checksum({volume_tag_, id_, page + i}, bytes) == table_.checksum(page + i))
+      continue;
+    if (bad_count++ == 0) first_bad = page + i;
+  }
+  if (bad_count == 0) return {};
+  return bad_page(first_bad, first_bad - page >= whole ? "the file ends before it" : "bad checksum",
+                  bad_count);
+}
+
+}  // namespace kvsyncfs

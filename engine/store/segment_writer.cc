@@ -1,0 +1,92 @@
+#include "engine/store/segment_writer.h"
+
+#include <algorithm>
+
+namespace kvsyncfs {
+
+SegmentWriter::SegmentWriter(Stream stream, Disk& disk, const StoreOptions& options,
+                             SegmentIndex& index, Space& space, Syncer& syncer, StoreCounts& counts)
+    : stream_(stream),
+      disk_(disk),
+      options_(options),
+      index_(index),
+      space_(space),
+      syncer_(syncer),
+      counts_(counts),
+      segment_pages_(static_cast<std::uint32_t>(options.segment_size_bytes / kPageSize)),
+      builder_(options.volume_tag) {}
+
+Result<std::vector<Placed>> SegmentWriter::append(std::span<const Bytes> runs) {
+  std::lock_guard lock(mutex_);
+  std::vector<Placed> placed;
+  for (RunCursor cursor(runs); !cursor.done();) {
+    KVSYNCFS_TRY(prepare());
+    const std::uint32_t page_count_max = std::min(kPagesPerBatchMax, pages_left() - 1);
+    builder_.build(cursor, segment_->id(), next_page_, segment_->synced_pages(), page_count_max,
+                   placed);
+    KVSYNCFS_TRY(write_batch());
+  }
+  return placed;
+}
+
+Status SegmentWriter::write_batch() {
+  // A failed write is overwritten by the next one at the same place.
+  KVSYNCFS_TRY(segment_->file().write_at(next_page_ * kPageSize, builder_.pieces()));
+  segment_->add_batch(next_page_, builder_.checksums());
+  syncer_.wrote(segment_);
+  const auto pages = static_cast<std::uint32_t>(builder_.checksums().size() + 1);
+  next_page_ += pages;
+  space_.set_left(stream_, pages_left());
+  counts_.written_bytes.fetch_add(pages * kPageSize, std::memory_order_relaxed);
+  auto& data = stream_ == Stream::kUser ? counts_.appended_bytes : counts_.moved_bytes;
+  data.fetch_add(builder_.data_bytes(), std::memory_order_relaxed);
+  return {};
+}
+
+Status SegmentWriter::prepare() {
+  if (pages_left() >= 2) return {};
+  if (segment_) KVSYNCFS_TRY(seal());
+  return open_next();
+}
+
+Status SegmentWriter::seal() {
+  const std::uint64_t length = next_page_ * kPageSize;
+  KVSYNCFS_TRY(options_.seal_segment(segment_->id(), length));
+  SegmentIndex::Info info{options_.segment_size_bytes, length};
+  // If it cannot be cut, it stays as long as it is; nothing is lost but a page.
+  if (segment_->file().truncate(length)) {
+    space_.resize_segment(info.file_bytes, length);
+    info.file_bytes = length;
+  }
+  index_.set_info(segment_->id(), info);
+  index_.release(segment_);
+  segment_.reset();
+  space_.set_left(stream_, 0);
+  return {};
+}
+
+Status SegmentWriter::open_next() {
+  KVSYNCFS_ASSIGN(const std::string spare, space_.take_spare(stream_));
+  auto id = options_.open_segment();
+  if (!id) {
+    space_.return_spare(spare);
+    return id.error();
+  }
+  // Opened before it has its name: a failure leaves a spare, and an id without a file.
+  auto file = disk_.open(spare, OpenMode::kReadWrite, true);
+  if (file) {
+    if (auto renamed = disk_.rename(spare, segment_path(options_.directory, *id)); !renamed)
+      file = renamed.error();
+  }
+  if (!file) {
+    space_.return_spare(spare);
+    return file.error();
+  }
+  syncer_.changed_directory();
+  segment_ = index_.add_open(*id, options_.segment_size_bytes, std::move(*file));
+  next_page_ = 0;
+  space_.set_left(stream_, pages_left());
+  return {};
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,76 @@
+// The running store: what SegmentStore says, by the parts that do it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/store/store_impl.h"
+
+namespace kvsyncfs {
+
+Status SegmentStoreImpl::reserve(std::uint64_t bytes) {
+  if (options_.read_only) return Error(Code::kReadOnly, options_.directory);
+  return space_.reserve(bytes);
+}
+
+Result<std::vector<Placed>> SegmentStoreImpl::append(Stream stream, std::span<const Bytes> runs) {
+  if (options_.read_only) return Error(Code::kReadOnly, options_.directory);
+  if (stream == Stream::kCleaner) return cleaner_.append(runs);
+  auto placed = user_.append(runs);
+  // It was reserved: to the caller this is a disk that breaks its word.
+  if (!placed && placed.error().code == Code::kNoSpace)
+    return Error(Code::kIo, "no space for reserved bytes: " + placed.error().detail);
+  return placed;
+}
+
+Status SegmentStoreImpl::read(SegmentId id, std::uint64_t offset, MutableBytes out) {
+  KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
+  return segment->read(offset, out);
+}
+
+Result<std::uint64_t> SegmentStoreImpl::pages_in_batch_from(SegmentId id, std::uint64_t page) {
+  KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
+  return segment->pages_in_batch_from(page);
+}
+
+Status SegmentStoreImpl::remove(SegmentId id) {
+  const SegmentIndex::Taken taken = index_.take(id);
+  if (!taken.found) return {};
+  return space_.retire(segment_path(options_.directory, id), taken.file_bytes, taken.unused);
+}
+
+Result<std::uint64_t> SegmentStoreImpl::scrub(
+    SegmentId id, const std::function<void(std::uint64_t bytes)>& progress) {
+  SegmentIndex::Info info;
+  if (!index_.info(id, info)) return Error(Code::kNotFound, fmt::format("segment {}", id.value));
+  // From the file, not from the table in memory: the checksum pages are scrubbed as well.
+  KVSYNCFS_ASSIGN(auto file,
+                  disk_.open(segment_path(options_.directory, id), OpenMode::kRead, true));
+  KVSYNCFS_ASSIGN(const std::uint64_t size, file->size());
+  KVSYNCFS_ASSIGN(const SegmentWalk walk,
+                  walk_segment(*file, options_.volume_tag, id, size / kPageSize, WalkEnd::kFile));
+  std::uint64_t bad = 0, next = 0;
+  for (const PageBatch& batch : walk.table.batches()) {
+    bad += batch.page - next;  // pages between batches, whose checksum page is not readable
+    next = batch.end();
+    KVSYNCFS_ASSIGN(const std::uint64_t bad_here,
+                    count_bad_pages(*file, options_.volume_tag, id, walk.table, batch, progress));
+    bad += bad_here;
+  }
+  bad += std::max(info.expected_bytes / kPageSize, next) - next;
+  counts_.corrupt_pages.fetch_add(bad, std::memory_order_relaxed);
+  return bad;
+}
+
+StoreCounters SegmentStoreImpl::counters() const {
+  StoreCounters out;
+  out.appended_bytes = counts_.appended_bytes.load(std::memory_order_relaxed);
+  out.moved_bytes = counts_.moved_bytes.load(std::memory_order_relaxed);
+  out.written_bytes = counts_.written_bytes.load(std::memory_order_relaxed);
+  out.read_bytes = counts_.read_bytes.load(std::memory_order_relaxed);
+  out.corrupt_pages = counts_.corrupt_pages.load(std::memory_order_relaxed);
+  out.files_bytes = space_.files_bytes();
+  out.segment_count = index_.size();
+  return out;
+}
+
+}  // namespace kvsyncfs

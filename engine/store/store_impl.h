@@ -1,0 +1,51 @@
+// The maker of SegmentStore: wires index, space, syncer and one writer per stream.
+// Thread: as SegmentStore says.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/store/segment_index.h"
+#include "engine/store/segment_store.h"
+#include "engine/store/segment_writer.h"
+#include "engine/store/space.h"
+#include "engine/store/syncer.h"
+
+namespace kvsyncfs {
+
+class SegmentStoreImpl final : public SegmentStore {
+ public:
+  SegmentStoreImpl(Disk& disk, StoreOptions options);
+
+  /// Takes stock of the folder; once.
+  Status scan();
+
+  Status adopt(std::span<const KnownSegment> known) override;
+  Status reserve(std::uint64_t bytes) override;
+  void unreserve(std::uint64_t bytes) override { space_.unreserve(bytes); }
+  Result<std::vector<Placed>> append(Stream stream, std::span<const Bytes> runs) override;
+  Status sync() override { return syncer_.sync(); }
+  Status read(SegmentId id, std::uint64_t offset, MutableBytes out) override;
+  Result<std::uint64_t> pages_in_batch_from(SegmentId id, std::uint64_t page) override;
+  Status remove(SegmentId id) override;
+  Result<std::uint64_t> scrub(SegmentId id,
+                              const std::function<void(std::uint64_t bytes)>& progress) override;
+  std::uint64_t free_bytes() const override { return space_.free_bytes(); }
+  StoreCounters counters() const override;
+
+ private:
+  Status adopt_sealed(const KnownSegment& known);
+  Status adopt_open(SegmentId id);
+  /// Cuts a file that is longer than its segment.
+  Status cut(SegmentId id, File& file, std::uint64_t length);
+
+  Disk& disk_;
+  const StoreOptions options_;
+  StoreCounts counts_;
+  Space space_;
+  SegmentIndex index_;
+  Syncer syncer_;
+  SegmentWriter user_, cleaner_;
+};
+
+}  // namespace kvsyncfs

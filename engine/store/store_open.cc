@@ -1,0 +1,106 @@
+// Making, opening and taking over a store's folder of segments.
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/store/store_impl.h"
+
+namespace kvsyncfs {
+namespace {
+
+constexpr std::uint64_t kSegmentSizeMin = 8 * kPageSize;
+
+Status check(const StoreOptions& options) {
+  const std::uint64_t size = options.segment_size_bytes;
+  if (size % kPageSize != 0 || size < kSegmentSizeMin || size / kPageSize > UINT32_MAX)
+    return Error(Code::kInvalid, "segment size " + std::to_string(size));
+  return {};
+}
+
+}  // namespace
+
+Status SegmentStore::format(Disk& disk, const StoreOptions& options) {
+  KVSYNCFS_TRY(check(options));
+  return disk.make_directory(options.directory);
+}
+
+Result<std::unique_ptr<SegmentStore>> SegmentStore::open(Disk& disk, StoreOptions options) {
+  KVSYNCFS_TRY(check(options));
+  auto store = std::make_unique<SegmentStoreImpl>(disk, std::move(options));
+  KVSYNCFS_TRY(store->scan());
+  return std::unique_ptr<SegmentStore>(std::move(store));
+}
+
+SegmentStoreImpl::SegmentStoreImpl(Disk& disk, StoreOptions options)
+    : disk_(disk),
+      options_(std::move(options)),
+      space_(disk, options_),
+      index_(disk, options_.directory, options_.volume_tag, options_.open_files_max,
+             options_.read_only ? OpenMode::kRead : OpenMode::kReadWrite, counts_),
+      syncer_(disk, options_.directory),
+      user_(Stream::kUser, disk, options_, index_, space_, syncer_, counts_),
+      cleaner_(Stream::kCleaner, disk, options_, index_, space_, syncer_, counts_) {}
+
+Status SegmentStoreImpl::scan() {
+  KVSYNCFS_ASSIGN(const auto names, disk_.list(options_.directory));
+  for (const std::string& name : names) {
+    if (const SegmentId id = parse_segment_name(name); id != kNoSegment) {
+      KVSYNCFS_ASSIGN(const std::uint64_t bytes, disk_.size_of(options_.directory + "/" + name));
+      index_.add(id, bytes);
+      space_.resize_segment(0, bytes);
+    } else if (!options_.read_only && Space::is_spare_name(name)) {
+      KVSYNCFS_TRY(space_.add_found_spare(name));
+    }
+  }
+  return {};
+}
+
+Status SegmentStoreImpl::adopt(std::span<const KnownSegment> known) {
+  std::unordered_map<SegmentId, bool> is_known;
+  for (const KnownSegment& segment : known) is_known[segment.id] = true;
+  for (const auto& [id, info] : index_.list()) {
+    if (!is_known.contains(id)) KVSYNCFS_TRY(remove(id));
+  }
+  for (const KnownSegment& segment : known)
+    KVSYNCFS_TRY(segment.sealed ? adopt_sealed(segment) : adopt_open(segment.id));
+  return {};
+}
+
+Status SegmentStoreImpl::adopt_sealed(const KnownSegment& known) {
+  SegmentIndex::Info info;
+  // A lost file is for its readers to tell.
+  if (!index_.info(known.id, info)) return {};
+  info.expected_bytes = known.length;
+  index_.set_info(known.id, info);
+  if (info.file_bytes <= known.length) return {};
+  KVSYNCFS_ASSIGN(auto file,
+                  disk_.open(segment_path(options_.directory, known.id), OpenMode::kReadWrite));
+  return cut(known.id, *file, known.length);
+}
+
+Status SegmentStoreImpl::adopt_open(SegmentId id) {
+  SegmentIndex::Info info;
+  // Its file's name was not durable yet, so nothing in it is referenced.
+  if (!index_.info(id, info)) return options_.seal_segment(id, 0);
+  KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
+  KVSYNCFS_ASSIGN(const std::uint64_t pages, find_valid_end(segment->file(), options_.volume_tag,
+                                                            id, info.file_bytes / kPageSize));
+  // The former life may not have synced all of it; the seal must not become durable first.
+  syncer_.wrote(segment);
+  syncer_.changed_directory();
+  KVSYNCFS_TRY(options_.seal_segment(id, pages * kPageSize));
+  info.expected_bytes = pages * kPageSize;
+  index_.set_info(id, info);
+  return cut(id, segment->file(), info.expected_bytes);
+}
+
+Status SegmentStoreImpl::cut(SegmentId id, File& file, std::uint64_t length) {
+  SegmentIndex::Info info;
+  if (!index_.info(id, info) || info.file_bytes <= length) return {};
+  KVSYNCFS_TRY(file.truncate(length));
+  space_.resize_segment(info.file_bytes, length);
+  info.file_bytes = length;
+  index_.set_info(id, info);
+  return {};
+}
+
+}  // namespace kvsyncfs

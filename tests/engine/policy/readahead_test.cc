@@ -1,0 +1,40 @@
+#include "engine/policy/readahead.h"
+
+#include <gtest/gtest.h>
+
+namespace kvsyncfs {
+namespace {
+
+TEST(Readahead, ALoneMissBringsOnlyWhatItNeeds) {
+  Readahead readahead;
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 100, 1), 1u);
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 500, 3), 3u);
+}
+
+TEST(Readahead, AStreamDoublesItsChunkUpToTheLimit) {
+  Readahead readahead;
+  std::uint64_t page = 1;
+  std::uint32_t chunk = 0;
+  for (int i = 0; i < 12; ++i) page += chunk = readahead.chunk_pages(SegmentId{1}, page, 1);
+  EXPECT_EQ(chunk, Readahead::kChunkPagesMax);
+}
+
+TEST(Readahead, StreamsOfDifferentSegmentsDoNotMix) {
+  Readahead readahead;
+  readahead.chunk_pages(SegmentId{1}, 1, 1);
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{2}, 2, 1), 1u);
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 2, 1), 2u);
+}
+
+TEST(Readahead, RandomMissesStaySmall) {
+  Readahead readahead;
+  std::uint64_t page = 12345, total = 0;
+  for (int i = 0; i < 1000; ++i) {
+    page = page * 6364136223846793005ull + 1442695040888963407ull;
+    total += readahead.chunk_pages(SegmentId{1}, (page >> 20) % 1000000, 1);
+  }
+  EXPECT_LT(total, 1100u);
+}
+
+}  // namespace
+}  // namespace kvsyncfs

@@ -1,4 +1,5 @@
-// Byte strings: views and the aligned buffer that direct I/O and, later, a NIC need. Thread: values.
+// Byte strings: views and the aligned buffer that direct I/O and, later, a NIC need. Thread:
+// values.
 #pragma once
 
 #include <cstddef>

@@ -12,33 +12,33 @@ namespace kvsyncfs {
 
 /// Meaning · errno · retry (N never, S with the same request id, R after a refresh).
 enum class Code : unsigned char {
-  kNotFound = 1,      ///< name, inode, key or segment does not exist · ENOENT · N
-  kExists,            ///< name exists · EEXIST · N
-  kNotDirectory,      ///< a directory was needed · ENOTDIR · N
-  kIsDirectory,       ///< a non-directory was needed · EISDIR · N
-  kNotEmpty,          ///< directory has entries · ENOTEMPTY · N
-  kInvalid,           ///< argument outside its contract · EINVAL · N
-  kNameTooLong,       ///< name longer than 255 bytes · ENAMETOOLONG · N
-  kTooManyLinks,      ///< link count would pass its limit · EMLINK · N
-  kNoSpace,           ///< the store is full · ENOSPC · R
-  kReadOnly,          ///< read-only mount or store · EROFS · N
-  kIo,                ///< the disk refused · EIO · N
-  kCorrupt,           ///< checksum, magic or structure is wrong · EIO · N
-  kNotPermitted,      ///< operation not permitted · EPERM · N
-  kAccess,            ///< permission denied · EACCES · N
-  kNoData,            ///< no such attribute · ENODATA · N
-  kRange,             ///< the caller's buffer is too small · ERANGE · N
-  kTooBig,            ///< attribute value or list beyond its limit · E2BIG · N
-  kFileTooBig,        ///< offset beyond the largest file size · EFBIG · N
-  kUnsupported,       ///< not offered · EOPNOTSUPP · N
-  kNoSuchRange,       ///< no data or hole at or after the offset · ENXIO · N
-  kStale,             ///< refers to something that is gone · ESTALE · R
-  kBusy,              ///< in use by somebody else · EBUSY · R
-  kTimeout,           ///< the deadline passed; a change may have happened · ETIMEDOUT · S
-  kNoMemory,          ///< memory or descriptors exhausted · ENOMEM · R
-  kNotFormatted,      ///< no superblock here · EINVAL · N
-  kNewerFormat,       ///< incompatible feature of a newer version · EPROTONOSUPPORT · N
-  kShutdown,          ///< the engine is stopping or has failed · ESHUTDOWN · N
+  kNotFound = 1,  ///< name, inode, key or segment does not exist · ENOENT · N
+  kExists,        ///< name exists · EEXIST · N
+  kNotDirectory,  ///< a directory was needed · ENOTDIR · N
+  kIsDirectory,   ///< a non-directory was needed · EISDIR · N
+  kNotEmpty,      ///< directory has entries · ENOTEMPTY · N
+  kInvalid,       ///< argument outside its contract · EINVAL · N
+  kNameTooLong,   ///< name longer than 255 bytes · ENAMETOOLONG · N
+  kTooManyLinks,  ///< link count would pass its limit · EMLINK · N
+  kNoSpace,       ///< the store is full · ENOSPC · R
+  kReadOnly,      ///< read-only mount or store · EROFS · N
+  kIo,            ///< the disk refused · EIO · N
+  kCorrupt,       ///< checksum, magic or structure is wrong · EIO · N
+  kNotPermitted,  ///< operation not permitted · EPERM · N
+  kAccess,        ///< permission denied · EACCES · N
+  kNoData,        ///< no such attribute · ENODATA · N
+  kRange,         ///< the caller's buffer is too small · ERANGE · N
+  kTooBig,        ///< attribute value or list beyond its limit · E2BIG · N
+  kFileTooBig,    ///< offset beyond the largest file size · EFBIG · N
+  kUnsupported,   ///< not offered · EOPNOTSUPP · N
+  kNoSuchRange,   ///< no data or hole at or after the offset · ENXIO · N
+  kStale,         ///< refers to something that is gone · ESTALE · R
+  kBusy,          ///< in use by somebody else · EBUSY · R
+  kTimeout,       ///< the deadline passed; a change may have happened · ETIMEDOUT · S
+  kNoMemory,      ///< memory or descriptors exhausted · ENOMEM · R
+  kNotFormatted,  ///< no superblock here · EINVAL · N
+  kNewerFormat,   ///< incompatible feature of a newer version · EPROTONOSUPPORT · N
+  kShutdown,      ///< the engine is stopping or has failed · ESHUTDOWN · N
 };
 
 /// An error: a code, and in `detail` the object it is about ("segment 12 page 7: bad checksum").
@@ -47,7 +47,7 @@ struct Error {
   Code code = Code::kIo;
   std::string detail;
 
-  Error() = default;  // Result wants one; no code path shows it
+  Error() = default;          // Result wants one; no code path shows it
   Error(Code c) : code(c) {}  // NOLINT(google-explicit-constructor): `return Code::kNotFound;`
   Error(Code c, std::string d) : code(c), detail(std::move(d)) {}
 };
@@ -73,8 +73,8 @@ using Status = Result<void>;
 }  // namespace kvsyncfs
 
 /// Evaluates `expr` (a Result); returns its error from the enclosing function if it has one.
-#define KVSYNCFS_TRY(expr)                                          \
-  do {                                                              \
+#define KVSYNCFS_TRY(expr)                                                \
+  do {                                                                    \
     if (auto kvsyncfs_r = (expr); !kvsyncfs_r) return kvsyncfs_r.error(); \
   } while (false)
 

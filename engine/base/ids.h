@@ -15,15 +15,15 @@ struct StrongId {
 };
 
 using InodeId = StrongId<struct InodeTag>;      ///< never repeats in a volume; 1 is the root
-using SegmentId = StrongId<struct SegmentTag>;  ///< never repeats; 0 means "reserved, reads as zeros"
+using SegmentId = StrongId<struct SegmentTag>;  ///< never repeats; 0 = reserved, reads as zeros
 using Position = StrongId<struct PositionTag>;  ///< place in the log, dense, from 1; 0 = before all
 
 inline constexpr InodeId kRootInode{1};
 inline constexpr SegmentId kNoSegment{0};
 
-inline constexpr std::size_t kPageSize = 4096;          ///< bytes
-inline constexpr std::size_t kNameSizeMax = 255;        ///< bytes of one name
-inline constexpr std::size_t kSymlinkSizeMax = 4095;    ///< bytes of a symlink target
+inline constexpr std::size_t kPageSize = 4096;            ///< bytes
+inline constexpr std::size_t kNameSizeMax = 255;          ///< bytes of one name
+inline constexpr std::size_t kSymlinkSizeMax = 4095;      ///< bytes of a symlink target
 inline constexpr std::size_t kXattrValueSizeMax = 65536;  ///< bytes, as Linux limits it
 inline constexpr std::size_t kXattrListSizeMax = 65536;   ///< bytes, as Linux limits it
 inline constexpr std::uint64_t kFileSizeMax = (std::uint64_t{1} << 62) - 1;  ///< bytes

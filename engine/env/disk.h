@@ -1,8 +1,8 @@
 // Files as the engine sees them. The real twin is env/real.h; tests/sim has one that loses,
 // tears and flips what was not synced.
 //
-// Paths are absolute or relative to the working directory of the process; the engine builds them all
-// from the store's folder. Thread: any, on Disk and on File, save where said.
+// Paths are absolute or relative to the working directory of the process; the engine builds them
+// all from the store's folder. Thread: any, on Disk and on File, save where said.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace kvsyncfs {
 
-/// One open file; closes when destroyed. Positional I/O only. Reads and writes of disjoint ranges may
-/// run at the same time.
+/// One open file; closes when destroyed. Positional I/O only. Reads and writes of disjoint ranges
+/// may run at the same time.
 class File {
  public:
   virtual ~File() = default;

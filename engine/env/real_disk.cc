@@ -57,8 +57,7 @@ Result<std::optional<struct stat>> stat_of(const std::string& path) {
 
 class RealDisk final : public Disk {
  public:
-  Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode,
-                                     bool direct) override {
+  Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode, bool direct) override {
     const int fd = open_retrying(path, open_flags(mode));
     if (fd < 0) return system_error("open", path, errno);
     return make_real_file(fd, path, direct && set_direct(fd));

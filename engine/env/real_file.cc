@@ -41,8 +41,8 @@ class RealFile final : public File {
   Result<std::size_t> read_at(std::uint64_t offset, MutableBytes out) override {
     std::size_t done = 0;
     while (done < out.size()) {
-      const ssize_t count = ::pread(fd_, out.data() + done, out.size() - done,
-                                    static_cast<off_t>(offset + done));
+      const ssize_t count =
+          ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return io_error("read", errno);
       if (count == 0) break;
@@ -63,9 +63,9 @@ class RealFile final : public File {
     std::size_t first = 0;
     advance(pieces, first, 0);  // leading empty pieces
     while (first < pieces.size()) {
-      const ssize_t count = ::pwritev(fd_, pieces.data() + first,
-                                      static_cast<int>(pieces.size() - first),
-                                      static_cast<off_t>(offset));
+      const ssize_t count =
+          ::pwritev(fd_, pieces.data() + first, static_cast<int>(pieces.size() - first),
+                    static_cast<off_t>(offset));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return io_error("write", errno);
       if (count == 0) return io_error("write", EIO);  // no progress and no reason: do not spin

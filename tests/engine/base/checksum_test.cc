@@ -1,7 +1,6 @@
 #include "engine/base/checksum.h"
 
 #include <gtest/gtest.h>
-
 #include <rapidcheck/gtest.h>
 
 #include <string>

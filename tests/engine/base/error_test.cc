@@ -51,7 +51,8 @@ TEST(Error, ACodeOutOfTheListIsStillAnError) {
 }
 
 TEST(Error, DescribeSaysTheObjectThenTheNameThenTheErrno) {
-  EXPECT_EQ(describe({Code::kCorrupt, "segment 12 page 7"}), "segment 12 page 7: corrupt data (EIO)");
+  EXPECT_EQ(describe({Code::kCorrupt, "segment 12 page 7"}),
+            "segment 12 page 7: corrupt data (EIO)");
   EXPECT_EQ(describe(Code::kNoSpace), "no space left (ENOSPC)");
 }
 

@@ -1,0 +1,44 @@
+#include "engine/base/histogram.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvsyncfs {
+
+std::uint64_t HistogramSnapshot::percentile(double percent) const {
+  if (count_ == 0) return 0;
+  const double share = std::clamp(percent, 0.0, 100.0) / 100;
+  // The rank is kept inside [1, count]: doubles round where the count is large.
+  const double exact = std::ceil(share * static_cast<double>(count_));
+  const auto rank = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(exact), 1, count_);
+  std::uint64_t passed = 0;
+  for (std::size_t i = 0; i + 1 < counts_.size(); ++i) {
+    passed += counts_[i];
+    if (passed >= rank) return std::min(HistogramBuckets::upper_bound(i), max_);
+  }
+  return max_;  // the last bucket has no upper bound
+}
+
+void HistogramSnapshot::merge(const HistogramSnapshot& other) {
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  count_ += other.count_;
+  max_ = std::max(max_, other.max_);
+}
+
+HistogramSnapshot Histogram::snapshot() const {
+  HistogramSnapshot result;
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    result.counts_[i] = counts_[i].load(std::memory_order_relaxed);
+    result.count_ += result.counts_[i];
+    if (result.counts_[i] != 0) last = i;
+  }
+  result.max_ = max_.load(std::memory_order_relaxed);
+  // A value may be counted whose maximum is not stored yet: no percentile may lie above max().
+  if (result.count_ != 0 && HistogramBuckets::index(result.max_) < last) {
+    result.max_ = HistogramBuckets::upper_bound(last);
+  }
+  return result;
+}
+
+}  // namespace kvsyncfs

@@ -7,10 +7,10 @@ namespace kvsyncfs {
 
 std::uint64_t HistogramSnapshot::percentile(double percent) const {
   if (count_ == 0) return 0;
-  const double share = std::clamp(percent, 0.0, 100.0) / 100;
-  // The rank is kept inside [1, count]: doubles round where the count is large.
-  const double exact = std::ceil(share * static_cast<double>(count_));
-  const auto rank = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(exact), 1, count_);
+  // Doubles round: without the margin 99.9 % of 1000 values would be the 1000th, not the 999th.
+  const double exact = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_);
+  const auto rounded = static_cast<std::uint64_t>(std::ceil(exact * (1 - 1e-12)));
+  const auto rank = std::clamp<std::uint64_t>(rounded, 1, count_);
   std::uint64_t passed = 0;
   for (std::size_t i = 0; i + 1 < counts_.size(); ++i) {
     passed += counts_[i];

@@ -146,6 +146,7 @@ def finish(function, volume):
 
 def run_case(name, function, args, pipe):
     root = tempfile.mkdtemp(prefix=name + '.', dir=args.work)
+    os.chmod(root, 0o755)
     volume = Volume(args.build, os.path.join(root, 'v'), size=setting(function, 'size', '1G'),
                     options=','.join(filter(None, [OPTIONS, setting(function, 'options', '')])),
                     plain=bool(args.plain))

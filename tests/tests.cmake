@@ -41,7 +41,7 @@ function(kvsyncfs_test_library name folder regex)
   endif()
 endfunction()
 
-# One executable per file of `folder` that ends in _`kind`.cc. A file that includes gtest is
+# One executable per file of `folder` that ends in _`kind`.cc. A file of GoogleTest cases is
 # registered case by case, another one as a whole.
 function(kvsyncfs_test_folder folder prefix kind label timeout_s)
   cmake_parse_arguments(FOLDER "" "" "DEPS" ${ARGN})
@@ -52,7 +52,7 @@ function(kvsyncfs_test_folder folder prefix kind label timeout_s)
     add_executable(${target} ${source})
     target_link_libraries(${target} PRIVATE ${FOLDER_DEPS} kvsyncfs_testlib GTest::gtest_main)
     add_dependencies(tests_${label} ${target})
-    file(STRINGS ${source} cases REGEX "gtest/gtest\\.h|rapidcheck/gtest\\.h")
+    file(STRINGS ${source} cases REGEX "^(TYPED_)?TEST(_F|_P)?\\(|^RC_GTEST_(FIXTURE_)?PROP\\(")
     if(cases)
       gtest_discover_tests(
         ${target} TEST_PREFIX ${prefix}/ NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST

@@ -90,7 +90,7 @@ class Check(unittest.TestCase):
                      'tests/lib/x.cc', 'tests/bench/x.cc', 'tests/fuzz/x.cc'):
             lines = self.findings({path: test}, 'registered')
             self.assertEqual(len(lines), 1, (path, lines))
-        self.assert_found('registered', 'tests/engine/log/x_test.cc', 'TEST(A, B) {}\n', 'gtest.h')
+        self.assert_found('registered', 'tests/engine/log/x_test.cc', 'int a;\n', 'no test case')
         self.assert_found('registered', 'tests/crash/x_test.py', '', 'not named')
 
     def test_shape_is_checked(self):

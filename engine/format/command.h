@@ -1,8 +1,9 @@
 // Transactions and their commands: what the log carries and apply understands.
 //
 // A command's meaning never changes; new behaviour is a new command. All checks run at apply. Each
-// command is atomic and has a result of its own; the commands of a transaction are applied in order,
-// and a crash keeps all of a transaction in the log or nothing of it. Times travel in the command.
+// command is atomic and has a result of its own; the commands of a transaction are applied in
+// order, and a crash keeps all of a transaction in the log or nothing of it. Times travel in the
+// command.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,9 @@
 
 namespace kvsyncfs {
 
-/// create, mkdir, mknod and symlink: the type is in `mode`. Apply gives a set-group-ID directory's group
-/// (and, to directories, the bit) to the child and applies the parent's default ACL, or else `umask`.
+/// create, mkdir, mknod and symlink: the type is in `mode`. Apply gives a set-group-ID directory's
+/// group (and, to directories, the bit) to the child and applies the parent's default ACL, or else
+/// `umask`.
 struct CreateCommand {
   InodeId parent;
   std::string name;
@@ -49,7 +51,8 @@ struct RenameCommand {
   RenameMode mode = RenameMode::kReplace;
   Timestamp time;
 };
-/// Only what is set changes; ctime always becomes `time`. A size cuts or extends (extended: a hole).
+/// Only what is set changes; ctime always becomes `time`. A size cuts or extends (extended: a
+/// hole).
 struct SetAttrCommand {
   InodeId inode;
   std::optional<std::uint32_t> mode, uid, gid;
@@ -59,8 +62,8 @@ struct SetAttrCommand {
   bool keep_ctime = false;       ///< a gathered atime: ctime and the change counter stay
   Timestamp time;
 };
-/// Bytes already on the owner's disk become the file's. Size becomes max(size, end of the last extent);
-/// mtime (if set), ctime as given; an inode that is gone: kStale, nothing is referenced.
+/// Bytes already on the owner's disk become the file's. Size becomes max(size, end of the last
+/// extent); mtime (if set), ctime as given; an inode that is gone: kStale, nothing is referenced.
 struct WriteExtentsCommand {
   InodeId inode;
   std::vector<Extent> extents;
@@ -68,8 +71,9 @@ struct WriteExtentsCommand {
   bool kill_privileges = false;
   Timestamp time;
 };
-/// Small bytes that travel in the log of a lone node (one fsync, one disk write). Apply changes size and
-/// times only; the engine keeps the bytes in its write buffer until a WriteExtents puts them in place.
+/// Small bytes that travel in the log of a lone node (one fsync, one disk write). Apply changes
+/// size and times only; the engine keeps the bytes in its write buffer until a WriteExtents puts
+/// them in place.
 struct WriteInlineCommand {
   struct Piece {
     std::uint64_t file_offset = 0;
@@ -140,10 +144,11 @@ struct MoveExtentsCommand {
   std::vector<Move> moves;
 };
 
-using Command = std::variant<CreateCommand, LinkCommand, UnlinkCommand, RenameCommand, SetAttrCommand,
-                             WriteExtentsCommand, WriteInlineCommand, AllocateCommand, CloneRangeCommand,
-                             SetXattrCommand, RemoveXattrCommand, ReclaimCommand, OpenSegmentCommand,
-                             SealSegmentCommand, DeleteSegmentCommand, MoveExtentsCommand>;
+using Command =
+    std::variant<CreateCommand, LinkCommand, UnlinkCommand, RenameCommand, SetAttrCommand,
+                 WriteExtentsCommand, WriteInlineCommand, AllocateCommand, CloneRangeCommand,
+                 SetXattrCommand, RemoveXattrCommand, ReclaimCommand, OpenSegmentCommand,
+                 SealSegmentCommand, DeleteSegmentCommand, MoveExtentsCommand>;
 
 inline constexpr std::uint32_t kReclaimExtentsMax = 4096;
 

@@ -22,13 +22,14 @@ struct Inode {
   std::uint64_t device = 0;           ///< st_rdev of a device node
   std::uint64_t change = 0;           ///< counts changes of data or metadata, never goes back
   Timestamp atime, mtime, ctime, birth;
-  InodeId parent;               ///< directories: the directory that holds it; else 0
+  InodeId parent;  ///< directories: the directory that holds it; else 0
   std::uint32_t xattr_count = 0;
-  std::string target;           ///< symlinks: where it points
+  std::string target;  ///< symlinks: where it points
   auto operator<=>(const Inode&) const = default;
 };
 
-/// One directory entry. `cookie` is its stable place in readdir order: given once, increasing, from 3.
+/// One directory entry. `cookie` is its stable place in readdir order: given once, increasing,
+/// from 3.
 struct Dentry {
   InodeId inode;
   std::uint32_t type = 0;  ///< S_IFMT bits of the inode
@@ -51,15 +52,16 @@ enum class SegmentState : std::uint8_t { kOpen = 1, kSealed = 2 };
 
 struct SegmentRecord {
   SegmentState state = SegmentState::kOpen;
-  std::uint64_t length = 0;      ///< bytes of the sealed segment (pages, checksum pages included); 0 while open
+  std::uint64_t length =
+      0;  ///< bytes of the sealed segment (pages, checksum pages included); 0 while open
   std::uint64_t live_bytes = 0;  ///< bytes that extents point at (a shared byte counts each time)
   auto operator<=>(const SegmentRecord&) const = default;
 };
 
 std::string encode(const Inode& inode);
 std::string encode(const SegmentRecord& record);
-Result<Inode> decode_inode(std::string_view bytes);             ///< errors: kCorrupt
-Result<SegmentRecord> decode_segment(std::string_view bytes);   ///< errors: kCorrupt
+Result<Inode> decode_inode(std::string_view bytes);            ///< errors: kCorrupt
+Result<SegmentRecord> decode_segment(std::string_view bytes);  ///< errors: kCorrupt
 
 inline constexpr std::uint32_t kTypeMask = 0170000;  ///< S_IFMT
 inline bool is_directory(const Inode& inode) { return (inode.mode & kTypeMask) == 0040000; }

@@ -1,0 +1,178 @@
+#include "engine/format/codec.h"
+#include "engine/format/command.h"
+#include "engine/format/command_tags.h"
+#include "engine/format/timestamp_codec.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+void tag(Writer& w, CommandTag t) { w.u8(static_cast<std::uint8_t>(t)); }
+
+void put_extent(Writer& w, const Extent& e) {
+  w.u64(e.file_offset);
+  w.u64(e.length);
+  w.u64(e.segment.value);
+  w.u64(e.segment_offset);
+}
+
+void put_write_flags(Writer& w, const std::optional<Timestamp>& mtime, bool kill_privileges) {
+  w.u8(
+      static_cast<std::uint8_t>((mtime ? kHasMtime : 0) | (kill_privileges ? kKillPrivileges : 0)));
+  if (mtime) put_time(w, *mtime);
+}
+
+void put(Writer& w, const CreateCommand& c) {
+  tag(w, CommandTag::kCreate);
+  w.u64(c.parent.value);
+  w.blob(c.name);
+  w.u32(c.mode);
+  w.u32(c.umask);
+  w.u32(c.uid);
+  w.u32(c.gid);
+  w.u64(c.device);
+  w.blob(c.target);
+  put_time(w, c.time);
+}
+
+void put(Writer& w, const LinkCommand& c) {
+  tag(w, CommandTag::kLink);
+  w.u64(c.inode.value);
+  w.u64(c.parent.value);
+  w.blob(c.name);
+  put_time(w, c.time);
+}
+
+void put(Writer& w, const UnlinkCommand& c) {
+  tag(w, CommandTag::kUnlink);
+  w.u64(c.parent.value);
+  w.blob(c.name);
+  w.u8(c.directory);
+  put_time(w, c.time);
+}
+
+void put(Writer& w, const RenameCommand& c) {
+  tag(w, CommandTag::kRename);
+  w.u64(c.old_parent.value);
+  w.blob(c.old_name);
+  w.u64(c.new_parent.value);
+  w.blob(c.new_name);
+  w.u8(static_cast<std::uint8_t>(c.mode));
+  put_time(w, c.time);
+}
+
+void put(Writer& w, const SetAttrCommand& c) {
+  tag(w, CommandTag::kSetAttr);
+  w.u64(c.inode.value);
+  w.u8(static_cast<std::uint8_t>(
+      (c.mode ? kHasMode : 0) | (c.uid ? kHasUid : 0) | (c.gid ? kHasGid : 0) |
+      (c.size ? kHasSize : 0) | (c.atime ? kHasAtime : 0) | (c.mtime ? kHasMtime : 0) |
+      (c.kill_privileges ? kKillPrivileges : 0) | (c.keep_ctime ? kKeepCtime : 0)));
+  if (c.mode) w.u32(*c.mode);
+  if (c.uid) w.u32(*c.uid);
+  if (c.gid) w.u32(*c.gid);
+  if (c.size) w.u64(*c.size);
+  if (c.atime) put_time(w, *c.atime);
+  if (c.mtime) put_time(w, *c.mtime);
+  put_time(w, c.time);
+}
+
+void put(Writer& w, const WriteExtentsCommand& c) {
+  tag(w, CommandTag::kWriteExtents);
+  w.u64(c.inode.value);
+  put_write_flags(w, c.mtime, c.kill_privileges);
+  put_time(w, c.time);
+  w.u32(static_cast<std::uint32_t>(c.extents.size()));
+  for (const Extent& e : c.extents) put_extent(w, e);
+}
+
+void put(Writer& w, const WriteInlineCommand& c) {
+  tag(w, CommandTag::kWriteInline);
+  w.u64(c.inode.value);
+  put_write_flags(w, c.mtime, c.kill_privileges);
+  put_time(w, c.time);
+  w.u32(static_cast<std::uint32_t>(c.pieces.size()));
+  for (const auto& piece : c.pieces) {
+    w.u64(piece.file_offset);
+    w.blob(piece.bytes);
+  }
+}
+
+void put(Writer& w, const AllocateCommand& c) {
+  tag(w, CommandTag::kAllocate);
+  w.u64(c.inode.value);
+  w.u64(c.offset);
+  w.u64(c.length);
+  w.u8(static_cast<std::uint8_t>(c.mode));
+  put_time(w, c.time);
+}
+
+void put(Writer& w, const CloneRangeCommand& c) {
+  tag(w, CommandTag::kCloneRange);
+  w.u64(c.source.value);
+  w.u64(c.target.value);
+  w.u64(c.source_offset);
+  w.u64(c.target_offset);
+  w.u64(c.length);
+  put_time(w, c.time);
+}
+
+void put(Writer& w, const SetXattrCommand& c) {
+  tag(w, CommandTag::kSetXattr);
+  w.u64(c.inode.value);
+  w.blob(c.name);
+  w.blob(c.value);
+  w.u8(static_cast<std::uint8_t>(c.mode));
+  w.u8(c.clear_setgid);
+  put_time(w, c.time);
+}
+
+void put(Writer& w, const RemoveXattrCommand& c) {
+  tag(w, CommandTag::kRemoveXattr);
+  w.u64(c.inode.value);
+  w.blob(c.name);
+  put_time(w, c.time);
+}
+
+void put(Writer& w, const ReclaimCommand& c) {
+  tag(w, CommandTag::kReclaim);
+  w.u64(c.inode.value);
+}
+
+void put(Writer& w, const OpenSegmentCommand&) { tag(w, CommandTag::kOpenSegment); }
+
+void put(Writer& w, const SealSegmentCommand& c) {
+  tag(w, CommandTag::kSealSegment);
+  w.u64(c.segment.value);
+  w.u64(c.length);
+}
+
+void put(Writer& w, const DeleteSegmentCommand& c) {
+  tag(w, CommandTag::kDeleteSegment);
+  w.u64(c.segment.value);
+}
+
+void put(Writer& w, const MoveExtentsCommand& c) {
+  tag(w, CommandTag::kMoveExtents);
+  w.u32(static_cast<std::uint32_t>(c.moves.size()));
+  for (const auto& m : c.moves) {
+    w.u64(m.inode.value);
+    put_extent(w, m.from);
+    w.u64(m.to_segment.value);
+    w.u64(m.to_offset);
+  }
+}
+
+}  // namespace
+
+std::string encode(const Transaction& transaction) {
+  std::string out;
+  Writer w(out);
+  w.u8(kTransactionVersion);
+  w.u16(static_cast<std::uint16_t>(transaction.commands.size()));
+  for (const Command& command : transaction.commands)
+    std::visit([&w](const auto& c) { put(w, c); }, command);
+  return out;
+}
+
+}  // namespace kvsyncfs

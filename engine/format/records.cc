@@ -1,0 +1,78 @@
+#include "engine/format/records.h"
+
+#include "engine/format/codec.h"
+#include "engine/format/timestamp_codec.h"
+
+namespace kvsyncfs {
+
+namespace {
+constexpr std::uint8_t kInodeVersion = 1;
+constexpr std::uint8_t kSegmentVersion = 1;
+
+Error corrupt(const char* what) { return {Code::kCorrupt, what}; }
+}  // namespace
+
+std::string encode(const Inode& inode) {
+  std::string out;
+  out.reserve(142 + inode.target.size());
+  Writer w(out);
+  w.u8(kInodeVersion);
+  w.u32(inode.mode);
+  w.u32(inode.uid);
+  w.u32(inode.gid);
+  w.u32(inode.link_count);
+  w.u64(inode.size);
+  w.u64(inode.allocated_bytes);
+  w.u64(inode.device);
+  w.u64(inode.change);
+  for (const Timestamp& t : {inode.atime, inode.mtime, inode.ctime, inode.birth}) put_time(w, t);
+  w.u64(inode.parent.value);
+  w.u32(inode.xattr_count);
+  w.blob(inode.target);
+  return out;
+}
+
+Result<Inode> decode_inode(std::string_view bytes) {
+  Reader r(bytes);
+  if (r.u8() != kInodeVersion) return corrupt("inode record: unknown version");
+  Inode inode;
+  inode.mode = r.u32();
+  inode.uid = r.u32();
+  inode.gid = r.u32();
+  inode.link_count = r.u32();
+  inode.size = r.u64();
+  inode.allocated_bytes = r.u64();
+  inode.device = r.u64();
+  inode.change = r.u64();
+  for (Timestamp* t : {&inode.atime, &inode.mtime, &inode.ctime, &inode.birth}) *t = get_time(r);
+  inode.parent.value = r.u64();
+  inode.xattr_count = r.u32();
+  std::string_view target = r.blob();
+  if (!r.done() || target.size() > kSymlinkSizeMax) return corrupt("inode record: bad field");
+  inode.target = target;
+  return inode;
+}
+
+std::string encode(const SegmentRecord& record) {
+  std::string out;
+  Writer w(out);
+  w.u8(kSegmentVersion);
+  w.u8(static_cast<std::uint8_t>(record.state));
+  w.u64(record.length);
+  w.u64(record.live_bytes);
+  return out;
+}
+
+Result<SegmentRecord> decode_segment(std::string_view bytes) {
+  Reader r(bytes);
+  if (r.u8() != kSegmentVersion) return corrupt("segment record: unknown version");
+  std::uint8_t state = r.u8();
+  SegmentRecord record;
+  record.length = r.u64();
+  record.live_bytes = r.u64();
+  if (!r.done() || (state != 1 && state != 2)) return corrupt("segment record: bad field");
+  record.state = static_cast<SegmentState>(state);
+  return record;
+}
+
+}  // namespace kvsyncfs

@@ -1,9 +1,9 @@
 // The catalog: the ordered map of small records, a deterministic state machine over RocksDB.
 //
-// apply() is the only way to change it; the same transactions from the same start give the same bytes
-// (digest()). It reads no clock, no random number and no local state. Each command is one atomic
-// RocksDB write that carries the cursor (position, command index), so replay after a crash skips what
-// is already there. RocksDB runs without a write-ahead log: the shared log is that.
+// apply() is the only way to change it; the same transactions from the same start give the same
+// bytes (digest()). It reads no clock, no random number and no local state. Each command is one
+// atomic RocksDB write that carries the cursor (position, command index), so replay after a crash
+// skips what is already there. RocksDB runs without a write-ahead log: the shared log is that.
 //
 // Key schema (big-endian numbers, so that ranges are ordered): kvsyncfs-format(5), "Catalog".
 //   m <name>                                 counters, cursor, features
@@ -12,10 +12,10 @@
 //   c <parent ino> <cookie>                  readdir order: ino, type, name
 //   x <ino> <name>                           extended attribute
 //   e <ino> <file offset>                    extent: length, segment, segment offset
-//   r <segment> <segment offset> <ino> <file offset>   reverse of e (not for reserved extents): length
-//   s <segment>                              segment record
-//   o <ino>                                  orphan
-// Thread: apply by one thread at a time (the log sees to it); all reads from any thread, at any time.
+//   r <segment> <segment offset> <ino> <file offset>   reverse of e (not for reserved extents):
+//   length s <segment>                              segment record o <ino> orphan
+// Thread: apply by one thread at a time (the log sees to it); all reads from any thread, at any
+// time.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ namespace kvsyncfs {
 
 /// What one command did.
 struct CommandResult {
-  InodeId inode;               ///< created, linked, unlinked, renamed or changed inode
-  Status status;               ///< the command's own verdict
-  Inode attributes;            ///< its record afterwards
-  InodeId replaced;            ///< rename: the inode whose name was taken over or exchanged; else 0
-  bool orphaned = false;       ///< unlink/rmdir/rename: `inode` (or `replaced`) reached link count 0
-  SegmentId segment;           ///< OpenSegment
-  bool more = false;           ///< Reclaim: extents are left
+  InodeId inode;          ///< created, linked, unlinked, renamed or changed inode
+  Status status;          ///< the command's own verdict
+  Inode attributes;       ///< its record afterwards
+  InodeId replaced;       ///< rename: the inode whose name was taken over or exchanged; else 0
+  bool orphaned = false;  ///< unlink/rmdir/rename: `inode` (or `replaced`) reached link count 0
+  SegmentId segment;      ///< OpenSegment
+  bool more = false;      ///< Reclaim: extents are left
   std::uint64_t moved_bytes = 0;  ///< MoveExtents: bytes whose extents moved
 };
 
@@ -55,26 +55,28 @@ struct ExtentChange {  ///< told to the observer while apply holds the catalog
 };
 
 struct CatalogOptions {
-  std::string directory;                    ///< the store's catalog/
+  std::string directory;  ///< the store's catalog/
   std::uint64_t block_cache_bytes = 32u << 20;
   std::uint64_t memtable_bytes = 64u << 20;  ///< checkpoint when memtable_bytes() passes it
-  bool read_only = false;                   ///< apply still works, in memory only; nothing reaches the disk
+  bool read_only = false;  ///< apply still works, in memory only; nothing reaches the disk
 };
 
 class Catalog {
  public:
   virtual ~Catalog() = default;
 
-  /// mkfs: an empty catalog with the root directory (mode 0755, uid and gid given). Errors: kExists, kNoSpace, kIo.
-  static Status format(Disk& disk, const CatalogOptions& options, std::uint32_t uid, std::uint32_t gid,
-                       Timestamp time);
+  /// mkfs: an empty catalog with the root directory (mode 0755, uid and gid given). Errors:
+  /// kExists, kNoSpace, kIo.
+  static Status format(Disk& disk, const CatalogOptions& options, std::uint32_t uid,
+                       std::uint32_t gid, Timestamp time);
   /// Errors: kNotFound, kCorrupt, kIo, kNoMemory.
   static Result<std::unique_ptr<Catalog>> open(Disk& disk, const CatalogOptions& options);
 
   /// Applies one log entry. One result per command; a command already applied (replay) has an empty
-  /// result with status ok. Errors: kCorrupt (undecodable entry; or position is not the next one), kIo,
-  /// kNoSpace (RocksDB refused: the catalog stops and every later apply fails the same way).
-  virtual Result<std::vector<CommandResult>> apply(Position position, const Transaction& transaction) = 0;
+  /// result with status ok. Errors: kCorrupt (undecodable entry; or position is not the next one),
+  /// kIo, kNoSpace (RocksDB refused: the catalog stops and every later apply fails the same way).
+  virtual Result<std::vector<CommandResult>> apply(Position position,
+                                                   const Transaction& transaction) = 0;
   /// Last applied position.
   virtual Position applied() const = 0;
 
@@ -85,37 +87,42 @@ class Catalog {
   virtual Result<Inode> inode(InodeId id) const = 0;
   virtual Result<Dentry> lookup(InodeId parent, std::string_view name) const = 0;
   /// Up to `count_max` entries whose cookie is above `after`, in cookie order.
-  virtual Result<std::vector<Dentry>> list(InodeId parent, std::uint64_t after, std::size_t count_max) const = 0;
+  virtual Result<std::vector<Dentry>> list(InodeId parent, std::uint64_t after,
+                                           std::size_t count_max) const = 0;
   virtual Result<std::string> xattr(InodeId id, std::string_view name) const = 0;
   virtual Result<std::vector<std::string>> xattr_names(InodeId id) const = 0;
   /// Extents that touch [offset, offset + length), in file order, uncut; at most `count_max`.
-  virtual Result<std::vector<Extent>> extents(InodeId id, std::uint64_t offset, std::uint64_t length,
+  virtual Result<std::vector<Extent>> extents(InodeId id, std::uint64_t offset,
+                                              std::uint64_t length,
                                               std::size_t count_max) const = 0;
   virtual Result<SegmentRecord> segment(SegmentId id) const = 0;
   virtual Result<std::vector<std::pair<SegmentId, SegmentRecord>>> segments() const = 0;
-  /// Live extents of a segment (owner and extent) from `from_offset` on, in segment order; at most `count_max`.
-  virtual Result<std::vector<std::pair<InodeId, Extent>>> segment_extents(SegmentId id, std::uint64_t from_offset,
-                                                                         std::size_t count_max) const = 0;
+  /// Live extents of a segment (owner and extent) from `from_offset` on, in segment order; at most
+  /// `count_max`.
+  virtual Result<std::vector<std::pair<InodeId, Extent>>> segment_extents(
+      SegmentId id, std::uint64_t from_offset, std::size_t count_max) const = 0;
   virtual Result<std::vector<InodeId>> orphans() const = 0;
   virtual CatalogTotals totals() const = 0;
 
   /// Bytes that only memory holds; checkpoint() writes them.
   virtual std::uint64_t memtable_bytes() const = 0;
-  /// First half: everything applied so far goes into an immutable memtable. Call while no apply runs and
-  /// after log and segments are durable up to applied(). Returns at once. Errors: kIo.
+  /// First half: everything applied so far goes into an immutable memtable. Call while no apply
+  /// runs and after log and segments are durable up to applied(). Returns at once. Errors: kIo.
   virtual Status begin_checkpoint() = 0;
-  /// Second half: waits until that memtable is on disk. Returns the position up to which the catalog is
-  /// durable. Errors: kIo, kNoSpace.
+  /// Second half: waits until that memtable is on disk. Returns the position up to which the
+  /// catalog is durable. Errors: kIo, kNoSpace.
   virtual Result<Position> finish_checkpoint() = 0;
 
-  /// CRC32C over all keys and values except the cursor, in key order: equal catalogs, equal digests. Slow.
+  /// CRC32C over all keys and values except the cursor, in key order: equal catalogs, equal
+  /// digests. Slow.
   virtual Result<std::uint32_t> digest() const = 0;
 
   /// fsck: visits every inconsistency (dentry without inode, wrong link count or live_bytes, extent
   /// overlap, missing reverse record, unknown segment, ...) as one line; returns the count.
   /// `progress` gets (done, total) record counts.
-  virtual Result<std::uint64_t> check(const std::function<void(const std::string&)>& report,
-                                      const std::function<void(std::uint64_t, std::uint64_t)>& progress) const = 0;
+  virtual Result<std::uint64_t> check(
+      const std::function<void(const std::string&)>& report,
+      const std::function<void(std::uint64_t, std::uint64_t)>& progress) const = 0;
 };
 
 }  // namespace kvsyncfs

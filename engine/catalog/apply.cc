@@ -1,0 +1,72 @@
+// The dispatcher: which commands of an entry are due, and the cursor that moves with each of them.
+#include "engine/catalog/apply.h"
+
+#include "engine/catalog/catalog_impl.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+/// What the cursor is once command `index` of `position` is done. It counts a position as applied
+/// only with its last command.
+Cursor cursor_after(Position position, std::uint32_t index, bool last) {
+  Cursor cursor;
+  cursor.applied.value = last ? position.value : position.value - 1;
+  cursor.next_command = last ? 0 : index + 1;
+  return cursor;
+}
+
+}  // namespace
+
+Result<std::vector<CommandResult>> RocksCatalog::apply(Position position,
+                                                       const Transaction& transaction) {
+  if (failed_) return *failed_;
+  const auto count = static_cast<std::uint32_t>(transaction.commands.size());
+  std::vector<CommandResult> results(count);
+  if (position <= applied()) return results;
+  if (position.value != applied().value + 1 || count > kCommandsPerTransactionMax)
+    return Error{Code::kCorrupt,
+                 "log entry " + std::to_string(position.value) + " does not follow"};
+  for (std::uint32_t i = tables_->cursor().next_command; i < count; ++i) {
+    auto result = apply_one(position, i, transaction.commands[i], i + 1 == count);
+    if (!result) return failed_.emplace(result.error());
+    results[i] = std::move(*result);
+  }
+  if (count == 0) {
+    auto result = skip_failed(Code::kInvalid, cursor_after(position, 0, true), true);
+    if (!result) return failed_.emplace(result.error());
+  }
+  applied_.store(position.value, std::memory_order_release);
+  return results;
+}
+
+Result<CommandResult> RocksCatalog::apply_one(Position position, std::uint32_t index,
+                                              const Command& command, bool last) {
+  batch_.Clear();
+  const Cursor cursor = cursor_after(position, index, last);
+  CommandRun run(*tables_, batch_, position, index);
+  Status verdict = std::visit([&run](const auto& c) { return run_command(run, c); }, command);
+  if (!verdict) return skip_failed(verdict.error(), cursor, last);
+  KVSYNCFS_TRY(run.commit(cursor));
+  if (observer_)
+    for (const ExtentChange& change : run.extent_changes()) observer_(change);
+  return std::move(run.result);
+}
+
+/// A command that fails changes nothing, so running it again would fail again: only the last one of
+/// an entry has to move the cursor on disk.
+Result<CommandResult> RocksCatalog::skip_failed(const Error& error, const Cursor& cursor,
+                                                bool last) {
+  // The disk's word is no verdict of the command: all later ones would stand on a wrong state.
+  if (error.code == Code::kIo) return error;
+  if (last) {
+    batch_.Clear();
+    CommandRun nothing(*tables_, batch_, {}, 0);
+    KVSYNCFS_TRY(nothing.commit(cursor));
+  }
+  CommandResult result;
+  result.status = error;
+  return result;
+}
+
+}  // namespace kvsyncfs

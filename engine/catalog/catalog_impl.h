@@ -1,0 +1,70 @@
+// The Catalog over Tables. Thread: as catalog.h says.
+#pragma once
+
+#include <rocksdb/write_batch.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "engine/catalog/catalog.h"
+#include "engine/catalog/command_run.h"
+#include "engine/catalog/tables.h"
+
+namespace kvsyncfs {
+
+class RocksCatalog final : public Catalog {
+ public:
+  RocksCatalog(std::unique_ptr<Tables> tables, bool read_only);
+
+  Result<std::vector<CommandResult>> apply(Position position,
+                                           const Transaction& transaction) override;
+  Position applied() const override { return {applied_.load(std::memory_order_acquire)}; }
+  void set_extent_observer(std::function<void(const ExtentChange&)> observer) override {
+    observer_ = std::move(observer);
+  }
+
+  Result<Inode> inode(InodeId id) const override { return tables_->inode(id); }
+  Result<Dentry> lookup(InodeId parent, std::string_view name) const override;
+  Result<std::vector<Dentry>> list(InodeId parent, std::uint64_t after,
+                                   std::size_t count_max) const override;
+  Result<std::string> xattr(InodeId id, std::string_view name) const override;
+  Result<std::vector<std::string>> xattr_names(InodeId id) const override {
+    return tables_->xattr_names(id);
+  }
+  Result<std::vector<Extent>> extents(InodeId id, std::uint64_t offset, std::uint64_t length,
+                                      std::size_t count_max) const override;
+  Result<SegmentRecord> segment(SegmentId id) const override;
+  Result<std::vector<std::pair<SegmentId, SegmentRecord>>> segments() const override {
+    return tables_->segments();
+  }
+  Result<std::vector<std::pair<InodeId, Extent>>> segment_extents(
+      SegmentId id, std::uint64_t from_offset, std::size_t count_max) const override;
+  Result<std::vector<InodeId>> orphans() const override { return tables_->orphans(); }
+  CatalogTotals totals() const override { return tables_->totals(); }
+
+  std::uint64_t memtable_bytes() const override { return tables_->memtable_bytes(); }
+  Status begin_checkpoint() override;
+  Result<Position> finish_checkpoint() override;
+
+  Result<std::uint32_t> digest() const override;
+  Result<std::uint64_t> check(
+      const std::function<void(const std::string&)>& report,
+      const std::function<void(std::uint64_t, std::uint64_t)>& progress) const override;
+
+ private:
+  Result<CommandResult> apply_one(Position position, std::uint32_t index, const Command& command,
+                                  bool last);
+  Result<CommandResult> skip_failed(const Error& error, const Cursor& cursor, bool last);
+
+  std::unique_ptr<Tables> tables_;
+  const bool read_only_;
+  std::function<void(const ExtentChange&)> observer_;
+  rocksdb::WriteBatch batch_;    ///< of the command being applied; kept for its memory
+  std::optional<Error> failed_;  ///< RocksDB refused a write: nothing can be applied any more
+  std::atomic<std::uint64_t> applied_;
+  Position begun_;  ///< begin_checkpoint ran here
+  Position durable_;
+};
+
+}  // namespace kvsyncfs

@@ -1,0 +1,51 @@
+#include "engine/catalog/flush_watch.h"
+
+#include <chrono>
+
+#include "engine/catalog/rocks_env.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+bool flushed(rocksdb::DB& db) {
+  std::uint64_t waiting = 0;
+  db.GetIntProperty(rocksdb::DB::Properties::kNumImmutableMemTable, &waiting);
+  return waiting == 0;
+}
+
+}  // namespace
+
+void FlushWatch::OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) {
+  std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+void FlushWatch::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) {
+  std::lock_guard lock(mutex_);
+  if (!error_) error_ = from_rocks(*error);
+  changed_.notify_all();
+}
+
+bool FlushWatch::clear_error() {
+  std::lock_guard lock(mutex_);
+  bool was = error_.has_value();
+  error_.reset();
+  return was;
+}
+
+Status FlushWatch::wait(rocksdb::DB& db) {
+  // The listener may be called a moment before the memtable counts as written, so look again now
+  // and then.
+  constexpr auto kLookAgain = std::chrono::milliseconds(20);
+  constexpr int kLooksMax = 3600 * 50;
+  for (int look = 0; look < kLooksMax; ++look) {
+    if (flushed(db)) return {};
+    std::unique_lock lock(mutex_);
+    if (error_) return *error_;
+    changed_.wait_for(lock, kLookAgain);
+  }
+  return Error{Code::kTimeout, "catalog: flush did not end"};
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,32 @@
+// Waits for the flush of RocksDB's immutable memtables. Thread: any.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/listener.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+#include "engine/base/error.h"
+
+namespace kvsyncfs {
+
+class FlushWatch final : public rocksdb::EventListener {
+ public:
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override;
+  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override;
+
+  /// Forgets an earlier error. Returns true if there was one.
+  bool clear_error();
+  /// Until `db` has no immutable memtable left to write. Errors: kIo, kNoSpace; kTimeout after an
+  /// hour.
+  Status wait(rocksdb::DB& db);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Error> error_;
+};
+
+}  // namespace kvsyncfs

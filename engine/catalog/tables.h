@@ -1,0 +1,96 @@
+// The catalog's records in RocksDB: reads, the small tables that are kept in memory, and the one
+// way to write (commit). Thread: reads any; commit, load_memory and format by one thread at a time.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/catalog/catalog.h"
+#include "engine/catalog/flush_watch.h"
+#include "engine/catalog/inode_cache.h"
+#include "engine/catalog/iterator_pool.h"
+#include "engine/catalog/keys.h"
+
+namespace kvsyncfs {
+
+/// An inode as a command sees and changes it.
+struct StagedInode {
+  enum class State { kRead, kChanged, kRemoved };
+  InodeId id;
+  Inode inode;
+  State state = State::kRead;
+};
+
+using StagedSegments = std::map<SegmentId, std::optional<SegmentRecord>>;  ///< nothing: deleted
+
+class Tables {
+ public:
+  static Result<std::unique_ptr<Tables>> open(Disk& disk, const CatalogOptions& options,
+                                              bool create);
+  ~Tables();
+
+  // Reads. Errors: those of Catalog.
+  Result<Inode> inode(InodeId id) const;
+  Result<std::optional<Dentry>> dentry(InodeId parent, std::string_view name) const;
+  Result<std::vector<Dentry>> list(InodeId parent, std::uint64_t after,
+                                   std::size_t count_max) const;
+  Result<std::optional<std::string>> xattr(InodeId id, std::string_view name) const;
+  Result<std::vector<std::string>> xattr_names(InodeId id) const;
+  Result<std::vector<Extent>> extents(InodeId id, std::uint64_t offset, std::uint64_t length,
+                                      std::size_t count_max) const;
+  Result<std::vector<std::pair<InodeId, Extent>>> segment_extents(SegmentId id,
+                                                                  std::uint64_t from_offset,
+                                                                  std::size_t count_max) const;
+  Result<bool> is_orphan(InodeId id) const;
+  Result<std::vector<InodeId>> orphans() const;
+  std::optional<SegmentRecord> segment(SegmentId id) const;
+  std::vector<std::pair<SegmentId, SegmentRecord>> segments() const;
+  CatalogTotals totals() const;
+  const Cursor& cursor() const { return cursor_; }  ///< apply only
+
+  /// Adds the staged records and `cursor` to `batch`, writes all as one, then changes what memory
+  /// holds.
+  Status commit(rocksdb::WriteBatch& batch, std::span<StagedInode> inodes,
+                const StagedSegments& segments, const Cursor& cursor);
+  std::uint64_t memtable_bytes() const { return memtable_bytes_.load(std::memory_order_relaxed); }
+  Status begin_flush();
+  Status finish_flush();
+
+  /// All records in key order. Errors: kIo, kCorrupt, and what `visit` returns.
+  Status scan(
+      const std::function<Status(std::string_view key, std::string_view value)>& visit) const;
+  Result<std::optional<std::string>> get(std::string_view key) const;
+  std::uint64_t estimated_records() const;
+
+ private:
+  Tables() = default;
+  Status load_memory();
+  Status load_segments();
+  void remember(std::span<StagedInode> inodes, const StagedSegments& segments,
+                const Cursor& cursor);
+
+  std::unique_ptr<Disk> overlay_;  ///< read-only catalogs write here
+  std::unique_ptr<rocksdb::Env> env_;
+  std::shared_ptr<FlushWatch> watch_;  ///< shared with RocksDB
+  std::unique_ptr<rocksdb::DB> db_;
+  std::unique_ptr<IteratorPool> iterators_;
+  mutable InodeCache inode_cache_;
+  std::atomic<std::uint64_t> memtable_bytes_{0};
+  Cursor cursor_;
+
+  mutable std::shared_mutex memory_mutex_;  ///< guards the two below; a leaf
+  std::unordered_map<SegmentId, SegmentRecord> segments_;
+  CatalogTotals totals_;
+};
+
+}  // namespace kvsyncfs

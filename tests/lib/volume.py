@@ -1,7 +1,8 @@
 """A private store and its mount, driven only through the command line tools.
 
-Everything a Volume makes lies below its root folder, and destroy() takes it all away again, also when the
-daemon hangs, was killed, or left a dead mount behind. Processes are found through /proc and ended by pid.
+Everything a Volume makes lies below its root folder, and destroy() takes it all away again, also
+when the daemon hangs, was killed, or left a dead mount behind. Processes are found through /proc
+and ended by pid.
 """
 import json
 import os
@@ -32,7 +33,8 @@ def find_tools(build):
 
 
 def mount_line(path):
-    """Fields of /proc/self/mountinfo for the topmost mount on `path`, or None. Never touches the mount."""
+    """Fields of /proc/self/mountinfo for the topmost mount on `path`, or None. Never touches the
+    mount."""
     found = None
     with open('/proc/self/mountinfo', encoding='utf-8', errors='surrogateescape') as lines:
         for line in lines:
@@ -76,19 +78,31 @@ class Volume:
             os.makedirs(self.store)
         self.tools = {} if plain else find_tools(build)
 
-    # --- programs -----------------------------------------------------------------------------------
+    # --- programs
+    # -----------------------------------------------------------------------------------
 
     def tool(self, name, *args, timeout=60, check=False, **kwargs):
         """Runs one of the product's programs; stdout and stderr as text."""
-        done = subprocess.run([self.tools.get(name, name), *args], capture_output=True, text=True,
-                              timeout=timeout, check=False, stdin=subprocess.DEVNULL, **kwargs)
+        done = subprocess.run(
+            [self.tools.get(name, name), *args],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            **kwargs,
+        )
         if check and done.returncode != 0:
-            raise CommandFailed(f'{name} {" ".join(args)}: exit {done.returncode}: '
-                                f'{done.stdout.strip()} {done.stderr.strip()}')
+            raise CommandFailed(
+                f'{name} {" ".join(args)}: exit {done.returncode}: '
+                f'{done.stdout.strip()} {done.stderr.strip()}'
+            )
         return done
 
     def format(self, *args, size=None):
-        return self.tool('mkfs.kvsyncfs', self.store, '--size', size or self.size, *args, check=True)
+        return self.tool(
+            'mkfs.kvsyncfs', self.store, '--size', size or self.size, *args, check=True
+        )
 
     def mount(self, options=None, *args, check=True, **kwargs):
         options = self.options if options is None else options
@@ -108,9 +122,12 @@ class Volume:
 
     def stat(self, target=None):
         """kvsyncfs-stat --json as a document."""
-        return json.loads(self.tool('kvsyncfs-stat', target or self.mnt, '--json', check=True).stdout)
+        return json.loads(
+            self.tool('kvsyncfs-stat', target or self.mnt, '--json', check=True).stdout
+        )
 
-    # --- state --------------------------------------------------------------------------------------
+    # --- state
+    # --------------------------------------------------------------------------------------
 
     def mounted(self):
         return mount_line(self.mnt) is not None
@@ -140,10 +157,13 @@ class Volume:
         if line is None or ' - fuse' not in ' '.join(line):
             return None
         if not os.listdir('/sys/fs/fuse/connections'):
-            subprocess.run(['mount', '-t', 'fusectl', 'none', '/sys/fs/fuse/connections'], check=False)
+            subprocess.run(
+                ['mount', '-t', 'fusectl', 'none', '/sys/fs/fuse/connections'], check=False
+            )
         return '/sys/fs/fuse/connections/' + line[2].split(':')[1]
 
-    # --- events -------------------------------------------------------------------------------------
+    # --- events
+    # -------------------------------------------------------------------------------------
 
     def kill9(self):
         """The daemon dies at once; its dead mount is detached."""
@@ -193,7 +213,8 @@ class Volume:
     def enter(cwd):
         os.chdir(cwd)
 
-    # --- the end ------------------------------------------------------------------------------------
+    # --- the end
+    # ------------------------------------------------------------------------------------
 
     def destroy(self, keep=False):
         os.chdir('/')

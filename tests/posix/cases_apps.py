@@ -3,7 +3,21 @@ import ctypes
 import os
 import struct
 
-from support import LIBC, NOBODY, as_user, case, check, equal, fails, get, mode_of, needs, put, sh, sh_ok
+from support import (
+    LIBC,
+    NOBODY,
+    as_user,
+    case,
+    check,
+    equal,
+    fails,
+    get,
+    mode_of,
+    needs,
+    put,
+    sh,
+    sh_ok,
+)
 
 
 def sqlite_parallel_writers(v):
@@ -11,23 +25,35 @@ def sqlite_parallel_writers(v):
     needs('sqlite3')
     for mode in ('delete', 'wal'):
         out = sh_ok(
-            'sqlite3 %(m)s.db "pragma journal_mode=%(m)s; create table t(x)" >/dev/null\n'
-            'for k in 1 2 3; do (for i in $(seq 60); do '
-            'sqlite3 -cmd ".timeout 20000" %(m)s.db "insert into t values(1)" || echo E; done)& done; wait\n'
-            'sqlite3 %(m)s.db "pragma integrity_check; select count(*) from t"' % {'m': mode}, timeout=60)
+            'sqlite3 %(m)s.db "pragma journal_mode=%(m)s; create table t(x)" >/dev/null\nfor k in 1'
+            ' 2 3; do (for i in $(seq 60); do sqlite3 -cmd ".timeout 20000" %(m)s.db "insert into t'
+            ' values(1)" || echo E; done)& done; wait\nsqlite3 %(m)s.db "pragma integrity_check;'
+            ' select count(*) from t"'
+            % {'m': mode},
+            timeout=60,
+        )
         equal(out.split(), ['ok', '180'], mode)
 
 
 @case(mounted=True)
 def sqlite_committed_rows_survive_kill(v):
-    """Rows of a committed transaction are there, and the database whole, after kill -9 of the daemon."""
+    """Rows of a committed transaction are there, and the database whole, after kill -9 of the
+    daemon."""
     needs('sqlite3')
     for mode in ('delete', 'wal'):
-        sh_ok(f'sqlite3 {mode}.db "pragma journal_mode={mode}; pragma synchronous=full; create table t(x);'
-              + ''.join(f'insert into t values({i});' for i in range(30)) + '"')
+        sh_ok(
+            f'sqlite3 {mode}.db "pragma journal_mode={mode}; pragma synchronous=full; create table'
+            ' t(x);'
+            + ''.join(f'insert into t values({i});' for i in range(30))
+            + '"'
+        )
     v.crash()
     for mode in ('delete', 'wal'):
-        equal(sh_ok(f'sqlite3 {mode}.db "pragma integrity_check; select count(*) from t"').split(), ['ok', '30'], mode)
+        equal(
+            sh_ok(f'sqlite3 {mode}.db "pragma integrity_check; select count(*) from t"').split(),
+            ['ok', '30'],
+            mode,
+        )
 
 
 def vim_saves_in_place(v):
@@ -42,7 +68,8 @@ def vim_saves_in_place(v):
 
 
 def folder_fsync_succeeds(v):
-    """fsync and fdatasync of a folder succeed (databases refuse to run otherwise), so do sync and syncfs."""
+    """fsync and fdatasync of a folder succeed (databases refuse to run otherwise), so do sync and
+    syncfs."""
     fd = os.open('.', os.O_RDONLY | os.O_DIRECTORY)
     os.fsync(fd)
     os.fdatasync(fd)
@@ -54,28 +81,38 @@ def folder_fsync_succeeds(v):
 
 
 def git_works(v):
-    """init, commit, clone, status, gc, checkout and fsck of a repository with a few hundred files."""
+    """init, commit, clone, status, gc, checkout and fsck of a repository with a few hundred
+    files."""
     needs('git')
-    sh_ok('''export HOME=$PWD GIT_CONFIG_NOSYSTEM=1
-        git config --global user.email a@b; git config --global user.name n; git config --global init.defaultBranch main
+    sh_ok(
+        '''export HOME=$PWD GIT_CONFIG_NOSYSTEM=1
+        git config --global user.email a@b; git config --global user.name n
+        git config --global init.defaultBranch main
         git init -q r; cd r; mkdir a b
         for i in $(seq 200); do echo "file $i" > a/$i; echo "other $i" > b/$i; done
         git add .; git commit -qm one; sed -i s/file/line/ a/*; git commit -qam two
         cd ..; git clone -q r c; cd c; test -z "$(git status --porcelain)"
         git checkout -q HEAD~1; grep -q file a/7; git checkout -q main; grep -q line a/7
-        git gc -q --prune=now; git fsck --strict; test -z "$(git status --porcelain)"''')
+        git gc -q --prune=now; git fsck --strict; test -z "$(git status --porcelain)"'''
+    )
     v.cold()
     sh_ok('export HOME=$PWD; cd c; git fsck --strict; test -z "$(git status --porcelain)"')
 
 
 def tree_is_copied_exactly(v):
-    """A real tree copied by cp -a, tar and rsync is equal in names, bytes, modes, links and times."""
+    """A real tree copied by cp -a, tar and rsync is equal in names, bytes, modes, links and
+    times."""
     source = '/usr/include/linux'
     sh_ok(f'cp -a {source} cp && diff -r --no-dereference {source} cp')
-    sh_ok(f'mkdir tar && tar -C {source} -cf - . | tar -C tar -xpf - && diff -r --no-dereference {source} tar')
+    sh_ok(
+        f'mkdir tar && tar -C {source} -cf - . | tar -C tar -xpf - && diff -r --no-dereference'
+        f' {source} tar'
+    )
     if sh('command -v rsync').returncode == 0:
-        sh_ok(f'rsync -a {source}/ rsync && diff -r {source} rsync && '
-              f'test -z "$(rsync -ani --delete {source}/ rsync)"')
+        sh_ok(
+            f'rsync -a {source}/ rsync && diff -r {source} rsync && '
+            f'test -z "$(rsync -ani --delete {source}/ rsync)"'
+        )
     listing = "find . -printf '%P %y %m %U %G %T@ %l\\n' | sort"
     want = sh_ok(listing, cwd=source)
     v.cold()
@@ -102,25 +139,35 @@ def rsync_in_place(v):
 
 
 def compile_and_make(v):
-    """A compiler, a linker, ar and make work on the volume and make rebuilds nothing that is fresh."""
+    """A compiler, a linker, ar and make work on the volume and make rebuilds nothing that is
+    fresh."""
     needs('cc', 'make', 'ar')
     put('a.c', b'int answer(void) { return 42; }\n')
     put('m.c', b'int answer(void);\nint main(void) { return answer() - 42; }\n')
-    put('Makefile', b'm: m.o a.a\n\tcc -o m m.o a.a\na.a: a.o\n\tar rcs a.a a.o\n%.o: %.c\n\tcc -c -o $@ $<\n')
+    put(
+        'Makefile',
+        b'm: m.o a.a\n\tcc -o m m.o a.a\na.a: a.o\n\tar rcs a.a a.o\n%.o: %.c\n\tcc -c -o $@ $<\n',
+    )
     sh_ok('make -s && ./m && make -q')
     v.cold()
     sh_ok('./m && make -q && touch a.c && make -s && ./m')
 
 
 def shell_idioms(v):
-    """What scripts do: redirections, here documents, flock(1), mktemp, find -delete, install, split, sort."""
-    sh_ok('''set -e
+    """What scripts do: redirections, here documents, flock(1), mktemp, find -delete, install,
+    split, sort."""
+    sh_ok(
+        '''set -e
         for i in $(seq 300); do echo $i >> log; done; test $(wc -l < log) = 300
         t=$(mktemp ./XXXXXX); seq 100000 | sort -R -T . | sort -n -T . > $t; seq 100000 | cmp - $t
         (flock -x 9; echo in) 9> lock; install -m 755 $t inst; test "$(stat -c %a inst)" = 755
-        split -b 10000 $t part.; cat part.* | cmp - $t; truncate -s 100M sparse; test $(du -k sparse | cut -f1) -lt 100
-        mkdir -p x/y/z; touch x/y/z/f x/g; find x -type f -delete; find x -type d -empty -delete; test ! -e x
-        yes | head -c 3000000 > y; gzip -k y; gunzip -c y.gz | cmp - y; md5sum y > sums; md5sum -c --quiet sums''')
+        split -b 10000 $t part.; cat part.* | cmp - $t
+        truncate -s 100M sparse; test $(du -k sparse | cut -f1) -lt 100
+        mkdir -p x/y/z; touch x/y/z/f x/g; find x -type f -delete
+        find x -type d -empty -delete; test ! -e x
+        yes | head -c 3000000 > y; gzip -k y; gunzip -c y.gz | cmp - y
+        md5sum y > sums; md5sum -c --quiet sums'''
+    )
 
 
 def inotify_tells_local_changes(v):
@@ -133,7 +180,7 @@ def inotify_tells_local_changes(v):
     events, data, at = set(), os.read(fd, 65536), 0
     while at < len(data):
         _, mask, _, length = struct.unpack_from('iIII', data, at)
-        events.add((mask & 0xFFF, data[at + 16:at + 16 + length].rstrip(b'\0')))
+        events.add((mask & 0xFFF, data[at + 16 : at + 16 + length].rstrip(b'\0')))
         at += 16 + length
     for want in ((0x100, b'f'), (0x40, b'f'), (0x80, b'g'), (0x200, b'g')):
         check(want in events, f'{want} is not among {events}')
@@ -142,7 +189,8 @@ def inotify_tells_local_changes(v):
 
 @case(mounted=True, timeout=180)
 def postgresql_recovers(v):
-    """PostgreSQL initialises, runs transactions, and recovers after the daemon was killed under it."""
+    """PostgreSQL initialises, runs transactions, and recovers after the daemon was killed under
+    it."""
     binaries = sh('ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1').stdout.strip()
     if not binaries:
         needs('initdb', 'pg_ctl')
@@ -159,13 +207,17 @@ def postgresql_recovers(v):
     sql = f'psql -h {v.root}/sock -U u -d postgres -Atc'
     as_user(lambda: sh_ok('initdb -A trust -U u -D pg', timeout=60))
     as_user(lambda: sh_ok(control + ' start >/dev/null 2>&1', timeout=60))
-    as_user(lambda: sh_ok(f'{sql} "create table t as select generate_series(1,20000) i; checkpoint"'))
+    as_user(
+        lambda: sh_ok(f'{sql} "create table t as select generate_series(1,20000) i; checkpoint"')
+    )
     as_user(lambda: sh_ok(f'for k in $(seq 40); do {sql} "insert into t values(-1)"; done'))
     sh('kill -9 $(head -1 pg/postmaster.pid)')
     v.crash()
     sh('rm -f pg/postmaster.pid')
     as_user(lambda: sh_ok(control + ' start >/dev/null 2>&1', timeout=60))
-    rows = sh(f'setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups {sql} "select count(*) from t"').stdout.strip()
+    rows = sh(
+        f'setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups {sql} "select count(*) from t"'
+    ).stdout.strip()
     as_user(lambda: sh_ok(control + ' -m fast stop >/dev/null 2>&1', timeout=60))
     equal(rows, '20040')
 

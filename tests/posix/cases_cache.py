@@ -6,12 +6,28 @@ import shutil
 import signal
 import subprocess
 
-from support import (FALLOC_KEEP_SIZE, FALLOC_PUNCH_HOLE, PAGE, aligned, case, check, code, create, equal, fails, fallocate,
-                     get, in_child, put, sh_ok)
+from support import (
+    FALLOC_KEEP_SIZE,
+    FALLOC_PUNCH_HOLE,
+    PAGE,
+    aligned,
+    case,
+    check,
+    code,
+    create,
+    equal,
+    fails,
+    fallocate,
+    get,
+    in_child,
+    put,
+    sh_ok,
+)
 
 
 def direct_read_sees_buffered_write(v):
-    """An O_DIRECT read gives what was written a moment ago, and a buffered read what O_DIRECT wrote."""
+    """An O_DIRECT read gives what was written a moment ago, and a buffered read what O_DIRECT
+    wrote."""
     fd = create('f')
     direct = os.open('f', os.O_RDWR | os.O_DIRECT)
     buffer = aligned(PAGE)
@@ -64,16 +80,20 @@ def direct_and_buffered_mixed(v):
         if step % 4 == 0:
             buffer[:] = rng.randbytes(count * PAGE)
             os.pwritev(direct, [buffer], at)
-            model[at:at + len(buffer)] = buffer[:]
+            model[at : at + len(buffer)] = buffer[:]
         elif step % 4 == 1:
             data = rng.randbytes(rng.randint(1, 9000))
             os.pwrite(fd, data, at + 13)
-            model[at + 13:at + 13 + len(data)] = data
+            model[at + 13 : at + 13 + len(data)] = data
         elif step % 4 == 2:
             os.preadv(direct, [buffer], at)
-            equal(buffer[:], bytes(model[at:at + count * PAGE]), f'direct read in step {step}')
+            equal(buffer[:], bytes(model[at : at + count * PAGE]), f'direct read in step {step}')
         else:
-            equal(os.pread(fd, count * PAGE, at), bytes(model[at:at + count * PAGE]), f'read in step {step}')
+            equal(
+                os.pread(fd, count * PAGE, at),
+                bytes(model[at : at + count * PAGE]),
+                f'read in step {step}',
+            )
 
 
 def mmap_and_write_are_coherent(v):
@@ -83,8 +103,8 @@ def mmap_and_write_are_coherent(v):
     shared = mmap.mmap(fd, 4 * PAGE)
     for i in range(50):
         os.pwrite(fd, b'%06d' % i, 3000 + i)
-        equal(shared[3000 + i:3006 + i], b'%06d' % i, 'write seen in the mapping')
-        shared[9000 + i:9006 + i] = b'%06d' % i
+        equal(shared[3000 + i : 3006 + i], b'%06d' % i, 'write seen in the mapping')
+        shared[9000 + i : 9006 + i] = b'%06d' % i
         equal(os.pread(fd, 6, 9000 + i), b'%06d' % i, 'store seen by read')
     want = get('f')
     shared.flush()
@@ -107,7 +127,8 @@ def mmap_private_stays_private(v):
 
 
 def mmap_tail_is_zero(v):
-    """Bytes stored past the end of the file, in its last page, are not in the file after it grows."""
+    """Bytes stored past the end of the file, in its last page, are not in the file after it
+    grows."""
     put('f', b'a' * 100)
     fd = os.open('f', os.O_RDWR)
     shared = mmap.mmap(fd, 0)
@@ -138,7 +159,8 @@ def mmap_past_the_end_is_sigbus(v):
 
 
 def mmap_survives_close_and_msync(v):
-    """Stores made after the descriptor was closed are in the file after msync, munmap and a remount."""
+    """Stores made after the descriptor was closed are in the file after msync, munmap and a
+    remount."""
     fd = create('f')
     os.ftruncate(fd, 1 << 20)
     shared = mmap.mmap(fd, 1 << 20)
@@ -161,10 +183,10 @@ def mmap_is_the_source_of_a_write(v):
     v.cold()
     fd = os.open('f', os.O_RDWR)
     shared = mmap.mmap(fd, 16 * PAGE)
-    equal(os.pwrite(fd, memoryview(shared)[:8 * PAGE], 8 * PAGE), 8 * PAGE)
-    equal(get('f'), data[:8 * PAGE] * 2)
+    equal(os.pwrite(fd, memoryview(shared)[: 8 * PAGE], 8 * PAGE), 8 * PAGE)
+    equal(get('f'), data[: 8 * PAGE] * 2)
     direct = os.open('f', os.O_RDONLY | os.O_DIRECT)
-    with memoryview(shared)[4 * PAGE:5 * PAGE] as window:
+    with memoryview(shared)[4 * PAGE : 5 * PAGE] as window:
         got = code(os.preadv, direct, [window], 0)
     check(got in ('', 'EFAULT', 'EDEADLK'), got)
 
@@ -193,7 +215,11 @@ def mmap_reads_a_cold_file(v):
     pages = list(range(301))
     random.Random(3).shuffle(pages)
     for page in pages:
-        equal(shared[page * PAGE:(page + 1) * PAGE], data[page * PAGE:(page + 1) * PAGE], f'page {page}')
+        equal(
+            shared[page * PAGE : (page + 1) * PAGE],
+            data[page * PAGE : (page + 1) * PAGE],
+            f'page {page}',
+        )
 
 
 def exec_from_the_volume(v):
@@ -203,8 +229,10 @@ def exec_from_the_volume(v):
     v.cold()
     running = subprocess.Popen(['./prog', '60'])
     try:
+
         def busy():
             return code(os.open, 'prog', os.O_WRONLY)
+
         equal(busy(), 'ETXTBSY')
     finally:
         running.kill()
@@ -228,7 +256,7 @@ def _model_step(rng, fd, model, shared_ok):
         os.pwrite(fd, data, at)
         if at > size:
             model.extend(bytes(at - size))
-        model[at:at + length] = data
+        model[at : at + length] = data
     elif kind == 4:
         target = rng.randrange(300_000)
         os.ftruncate(fd, target)
@@ -242,18 +270,20 @@ def _model_step(rng, fd, model, shared_ok):
         at %= size
         data = rng.randbytes(min(length, size - at))
         with mmap.mmap(fd, size) as shared:
-            shared[at:at + len(data)] = data
-        model[at:at + len(data)] = data
+            shared[at : at + len(data)] = data
+        model[at : at + len(data)] = data
     elif kind == 7 and size > 1000:
         length = min(length, size // 3)
         source, target = rng.randrange(size // 3), size // 3 * 2
         n = os.copy_file_range(fd, fd, length, source, target)
-        model[target:target + n] = model[source:source + n]
+        model[target : target + n] = model[source : source + n]
     elif kind == 8:
         os.fsync(fd)
     equal(os.fstat(fd).st_size, len(model), 'size')
     at = rng.randrange(len(model) + 1)
-    equal(os.pread(fd, 30_000, at), bytes(model[at:at + 30_000]), f'read at {at} after kind {kind}')
+    equal(
+        os.pread(fd, 30_000, at), bytes(model[at : at + 30_000]), f'read at {at} after kind {kind}'
+    )
 
 
 def _against_model(v, seed, steps, cold_every, shared_ok=True):
@@ -274,7 +304,8 @@ def _against_model(v, seed, steps, cold_every, shared_ok=True):
 
 
 def random_operations_match_a_model(v):
-    """Thousands of random writes, truncates, punches, copies and stores equal an array in memory."""
+    """Thousands of random writes, truncates, punches, copies and stores equal an array in
+    memory."""
     _against_model(v, 1, 3000, 0)
 
 
@@ -291,10 +322,12 @@ def random_operations_match_a_model_cold(v):
 @case(timeout=120)
 def random_operations_by_four_processes(v):
     """Four such files at once do not mix."""
+
     def body(k):
         os.mkdir(f'p{k}')
         os.chdir(f'p{k}')
         _against_model(v, 10 + k, 1200, 0)
+
     pids = []
     for k in range(4):
         pid = os.fork()

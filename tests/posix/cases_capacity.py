@@ -10,7 +10,8 @@ SMALL = '128M'
 
 
 def _fill(path, chunk=1 << 20, limit=1 << 30, sync=False):
-    """Appends random chunks, honouring short writes, until an error. Returns (acknowledged bytes, errno)."""
+    """Appends random chunks, honouring short writes, until an error. Returns (acknowledged bytes,
+    errno)."""
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
     acknowledged = bytearray()
     try:
@@ -43,7 +44,8 @@ def full_append_is_what_was_acknowledged(v):
 
 @case(mounted=True, size=SMALL, timeout=180)
 def full_store_still_reads_and_deletes(v):
-    """When full: reads, listing, truncate, rename and unlink work; room comes back without a remount."""
+    """When full: reads, listing, truncate, rename and unlink work; room comes back without a
+    remount."""
     put('kept', b'k' * 100_000)
     _, error = _fill('f')
     equal(error, 'ENOSPC')
@@ -55,7 +57,9 @@ def full_store_still_reads_and_deletes(v):
     os.unlink('moved')
     os.unlink('f')
     s = os.statvfs('.')
-    wait_until(lambda: os.statvfs('.').f_bavail * s.f_frsize > 60 << 20, 20, 'free space after the delete')
+    wait_until(
+        lambda: os.statvfs('.').f_bavail * s.f_frsize > 60 << 20, 20, 'free space after the delete'
+    )
     for i in range(3):
         data, _ = _fill(f'n{i}', limit=40 << 20)
         equal(len(data), 40 << 20, f'refill {i}')
@@ -64,14 +68,17 @@ def full_store_still_reads_and_deletes(v):
 
 @case(mounted=True, size=SMALL, timeout=180)
 def full_store_says_so_in_df(v):
-    """What df calls available can be written, and nearly nothing is available when write says ENOSPC."""
+    """What df calls available can be written, and nearly nothing is available when write says
+    ENOSPC."""
     s = os.statvfs('.')
     available = s.f_bavail * s.f_frsize
     data, error = _fill('f')
     equal(error, 'ENOSPC')
     check(len(data) >= available * 0.9, f'{available} bytes promised, {len(data)} written')
     s = os.statvfs('.')
-    check(s.f_bavail * s.f_frsize <= 8 << 20, f'full with {s.f_bavail * s.f_frsize} bytes available')
+    check(
+        s.f_bavail * s.f_frsize <= 8 << 20, f'full with {s.f_bavail * s.f_frsize} bytes available'
+    )
 
 
 @case(mounted=True, size=SMALL, timeout=180)
@@ -81,7 +88,10 @@ def full_store_fsync_tells(v):
     equal(error, 'ENOSPC')
     v.crash()
     got = get('f')
-    check(got[:len(data)] == data and len(got) - len(data) <= 1 << 20, f'{len(data)} acknowledged, {len(got)} found')
+    check(
+        got[: len(data)] == data and len(got) - len(data) <= 1 << 20,
+        f'{len(data)} acknowledged, {len(got)} found',
+    )
 
 
 @case(mounted=True, size=SMALL, timeout=240)
@@ -91,17 +101,24 @@ def full_and_killed_starts_again(v):
         data, error = _fill('f', sync=True)
         equal(error, 'ENOSPC')
         v.crash()
-        equal(get('f')[:len(data)], data, f'round {i}')
+        equal(get('f')[: len(data)], data, f'round {i}')
         os.unlink('f')
         s = os.statvfs('.')
-        wait_until(lambda: os.statvfs('.').f_bavail * s.f_frsize > 60 << 20, 20, 'free space after the delete')
+        wait_until(
+            lambda: os.statvfs('.').f_bavail * s.f_frsize > 60 << 20,
+            20,
+            'free space after the delete',
+        )
 
 
 @case(mounted=True, size=SMALL, timeout=180)
 def full_store_refuses_preallocation(v):
     """fallocate of more than there is says ENOSPC (or is refused) and leaves the store usable."""
     fd = create('f')
-    check(code(os.posix_fallocate, fd, 0, 4 << 30) in ('ENOSPC', 'EFBIG', 'EOPNOTSUPP', ''), 'odd errno')
+    check(
+        code(os.posix_fallocate, fd, 0, 4 << 30) in ('ENOSPC', 'EFBIG', 'EOPNOTSUPP', ''),
+        'odd errno',
+    )
     os.ftruncate(fd, 0)
     put('g', b'g' * 1000)
     os.sync()
@@ -110,7 +127,8 @@ def full_store_refuses_preallocation(v):
 
 @case(mounted=True, size=SMALL, timeout=240)
 def full_of_small_files(v):
-    """Small files until ENOSPC: all that were closed are whole, and removing them gives all room back."""
+    """Small files until ENOSPC: all that were closed are whole, and removing them gives all room
+    back."""
     before = os.statvfs('.')
     count, error = 0, ''
     while not error and count < 60_000:
@@ -123,8 +141,12 @@ def full_of_small_files(v):
     for i in range(0, count, 97):
         equal(get(f'd{i // 1000}/{i}'), b'%08d' % i * 1000, f'file {i}')
     sh_ok('rm -rf d*')
-    wait_until(lambda: os.statvfs('.').f_bavail >= before.f_bavail * 0.9, 20, 'free space after rm -rf')
-    equal(os.statvfs('.').f_files - os.statvfs('.').f_ffree, before.f_files - before.f_ffree, 'inodes')
+    wait_until(
+        lambda: os.statvfs('.').f_bavail >= before.f_bavail * 0.9, 20, 'free space after rm -rf'
+    )
+    equal(
+        os.statvfs('.').f_files - os.statvfs('.').f_ffree, before.f_files - before.f_ffree, 'inodes'
+    )
 
 
 @case(mounted=True, size=SMALL, timeout=240)
@@ -136,7 +158,11 @@ def overwrites_of_a_nearly_full_store(v):
     fd = create('f')
     versions = [1] * blocks
     for i in range(0, blocks, 256):
-        os.pwrite(fd, b''.join(b'%016d' % (j * 1000 + 1) * 256 for j in range(i, min(blocks, i + 256))), i * 4096)
+        os.pwrite(
+            fd,
+            b''.join(b'%016d' % (j * 1000 + 1) * 256 for j in range(i, min(blocks, i + 256))),
+            i * 4096,
+        )
     for _ in range(blocks * 3):
         block = rng.randrange(blocks)
         versions[block] += 1
@@ -170,6 +196,7 @@ def store_on_a_disk_with_few_inodes(v):
 
         def free():
             return os.statvfs(inside).f_ffree
+
         for i in range(100):
             put(f'w{i}', b'x')
             os.unlink(f'w{i}')

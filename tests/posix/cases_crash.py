@@ -1,4 +1,5 @@
-"""The daemon is killed, the store is damaged: what was promised is there, what is broken says so."""
+"""The daemon is killed, the store is damaged: what was promised is there, what is broken says
+so."""
 import mmap
 import os
 import random
@@ -46,7 +47,8 @@ def fsync_survives_kill(v):
 
 @case(mounted=True)
 def fsync_of_overwrite_survives_kill(v):
-    """An overwrite that was fsynced wins over older bytes, a later one without fsync is old or new."""
+    """An overwrite that was fsynced wins over older bytes, a later one without fsync is old or
+    new."""
     _write_synced('f', b'1' * 100_000)
     fd = os.open('f', os.O_RDWR)
     os.pwrite(fd, b'2' * 5000, 3000)
@@ -90,8 +92,13 @@ def replace_by_rename_is_atomic(v):
     _sync_folder()
     rng = random.Random(1)
     for i in range(1, 13):
-        writer = python('import os,sys\nk=int(sys.argv[1])*1000\nwhile True:\n'
-                        ' k+=1; open("t","wb").write(b"%d "%k*3000); os.rename("t","f")\n', i)
+        writer = python(
+            (
+                'import os,sys\nk=int(sys.argv[1])*1000\nwhile True:\n'
+                ' k+=1; open("t","wb").write(b"%d "%k*3000); os.rename("t","f")\n'
+            ),
+            i,
+        )
         time.sleep(0.05 + rng.random() * 0.2)
         v.kill9()
         writer.kill()
@@ -100,13 +107,16 @@ def replace_by_rename_is_atomic(v):
         os.chdir(v.mnt + '/t')
         got = get('f')
         words = set(got.split())
-        check(len(words) == 1 and (len(got.split()) == 3000 or got == b'0' * 20_000),
-              f'round {i}: {len(got)} bytes, {len(words)} versions')
+        check(
+            len(words) == 1 and (len(got.split()) == 3000 or got == b'0' * 20_000),
+            f'round {i}: {len(got)} bytes, {len(words)} versions',
+        )
 
 
 @case(mounted=True, timeout=180)
 def rename_is_replayed_once(v):
-    """After a crash a renamed file has exactly one of its names, or both still their old content."""
+    """After a crash a renamed file has exactly one of its names, or both still their old
+    content."""
     rng = random.Random(2)
     for i in range(12):
         _write_synced('f1', b'one')
@@ -124,12 +134,13 @@ def rename_is_replayed_once(v):
 @case(mounted=True, timeout=180)
 def metadata_storm_survives_kill(v):
     """Killed in the middle of a storm of names the store mounts and holds every synced item."""
-    script = ('import os,sys,itertools\nk=sys.argv[1]; os.makedirs(k)\nlog=os.open("/"+sys.argv[2],os.O_WRONLY)\n'
-              'for i in itertools.count():\n'
-              ' p="%s/%d"%(k,i); os.mkdir(p); open(p+"/x","w").close(); os.rename(p+"/x",p+"/y")\n'
-              ' if i>9: os.unlink("%s/%d/y"%(k,i-9)); os.rmdir("%s/%d"%(k,i-9))\n'
-              ' if i%7==0:\n'
-              '  d=os.open(k,os.O_RDONLY); os.fsync(d); os.close(d); os.write(log,b"%d\\n"%i)\n')
+    script = (
+        'import os,sys,itertools\nk=sys.argv[1];'
+        ' os.makedirs(k)\nlog=os.open("/"+sys.argv[2],os.O_WRONLY)\nfor i in itertools.count():\n'
+        ' p="%s/%d"%(k,i); os.mkdir(p); open(p+"/x","w").close(); os.rename(p+"/x",p+"/y")\n if'
+        ' i>9: os.unlink("%s/%d/y"%(k,i-9)); os.rmdir("%s/%d"%(k,i-9))\n if i%7==0:\n '
+        ' d=os.open(k,os.O_RDONLY); os.fsync(d); os.close(d); os.write(log,b"%d\\n"%i)\n'
+    )
     rng = random.Random(3)
     for i in range(10):
         note = os.path.join(v.root, f'note{i}')
@@ -145,14 +156,18 @@ def metadata_storm_survives_kill(v):
         if synced:
             last = int(synced[-1])
             names = {int(n) for n in os.listdir(f'r{i}')}
-            check(max(names, default=-1) >= last, f'round {i}: synced {last}, found {sorted(names)[-3:]}')
+            check(
+                max(names, default=-1) >= last,
+                f'round {i}: synced {last}, found {sorted(names)[-3:]}',
+            )
         for name in os.listdir(f'r{i}') if os.path.exists(f'r{i}') else []:
             check(set(os.listdir(f'r{i}/{name}')) <= {'x', 'y'}, name)
 
 
 @case(mounted=True)
 def sigterm_flushes(v):
-    """SIGTERM: everything closed before is there, the mount is gone, the daemon ends with status 0."""
+    """SIGTERM: everything closed before is there, the mount is gone, the daemon ends with status
+    0."""
     data = os.urandom(50 << 20)
     put('f', data)
     daemon = v.pid()
@@ -223,7 +238,8 @@ def _newest_log(store):
 
 
 def _mount_copy(v, want, must_start, what):
-    """Mounts the damaged store; a loud refusal is fine unless it must start. Counts missing files."""
+    """Mounts the damaged store; a loud refusal is fine unless it must start. Counts missing
+    files."""
     done = v.mount(check=False, timeout=30)
     if done.returncode != 0:
         check(done.returncode > 0, f'{what}: died by signal')
@@ -238,7 +254,7 @@ def _mount_copy(v, want, must_start, what):
         elif code(get, path) != 'EIO':
             got = get(path)
             if got != data:
-                check(got in (b'', data[:len(got)]), f'{what}: wrong bytes in {name}')
+                check(got in (b'', data[: len(got)]), f'{what}: wrong bytes in {name}')
                 missing += 1
     v.kill9()
     return missing
@@ -246,7 +262,8 @@ def _mount_copy(v, want, must_start, what):
 
 @case(mounted=True, timeout=180, check=False)
 def log_with_a_damaged_tail_starts(v):
-    """A log whose last bytes are cut, zeroed or followed by junk starts and loses the last record only."""
+    """A log whose last bytes are cut, zeroed or followed by junk starts and loses the last record
+    only."""
     want = _stop_dirty(v)
     saved = v.root + '/saved'
     os.rename(v.store, saved)
@@ -286,15 +303,20 @@ def log_damaged_in_the_middle_is_loud(v):
 
 @case(mounted=True, timeout=120)
 def empty_newest_files_are_harmless(v):
-    """A log or segment file that was created but never written (empty or zeros) does not block the start."""
+    """A log or segment file that was created but never written (empty or zeros) does not block
+    the start."""
     want = _stop_dirty(v)
     for size in (0, 10 << 10):
         for folder in ('log', 'segments'):
-            names = sorted(n for n in os.listdir(f'{v.store}/{folder}') if re.search(r'[0-9a-f]{4,}', n))
+            names = sorted(
+                n for n in os.listdir(f'{v.store}/{folder}') if re.search(r'[0-9a-f]{4,}', n)
+            )
             for name in names[-1:]:
                 digits = re.findall(r'[0-9a-f]{4,}', name)[-1]
                 base = 16 if re.search('[a-f]', ''.join(names).replace(folder, '')) else 10
-                after = format(int(digits, base) + 1, 'x' if base == 16 else 'd').rjust(len(digits), '0')
+                after = format(int(digits, base) + 1, 'x' if base == 16 else 'd').rjust(
+                    len(digits), '0'
+                )
                 put(f'{v.store}/{folder}/{name.replace(digits, after)}', bytes(size))
         equal(_mount_copy(v, want, True, f'new files of {size} bytes'), 0)
     v.mount()
@@ -303,7 +325,8 @@ def empty_newest_files_are_harmless(v):
 
 
 def _damage(v, pattern, change):
-    """Changes the stored page that holds `pattern` (the store is stopped). Returns how many were changed."""
+    """Changes the stored page that holds `pattern` (the store is stopped). Returns how many were
+    changed."""
     count = 0
     for folder, _, names in os.walk(v.store + '/segments'):
         for name in names:
@@ -312,7 +335,7 @@ def _damage(v, pattern, change):
                 at = data.find(pattern)
                 while at >= 0:
                     file.seek(at)
-                    file.write(change(data[at:at + len(pattern)]))
+                    file.write(change(data[at : at + len(pattern)]))
                     count += 1
                     at = data.find(pattern, at + len(pattern))
     return count
@@ -320,7 +343,8 @@ def _damage(v, pattern, change):
 
 @case(mounted=True, timeout=120, check=False)
 def damaged_page_is_never_served(v):
-    """A flipped bit, a page of zeros or a foreign page in a segment is EIO for that read and counted."""
+    """A flipped bit, a page of zeros or a foreign page in a segment is EIO for that read and
+    counted."""
     marks = [b'MARK-%d-' % i * 100 for i in range(3)]
     size = 1 << 20
     for i, mark in enumerate(marks):
@@ -351,7 +375,8 @@ def damaged_page_is_never_served(v):
 
 @case(mounted=True, timeout=240, check=False)
 def damaged_catalog_is_never_truth(v):
-    """A flipped byte in any file of the catalog is refused or harmless; never wrong bytes, never a crash."""
+    """A flipped byte in any file of the catalog is refused or harmless; never wrong bytes, never
+    a crash."""
     want = {}
     for i in range(30):
         want[f'f{i}'] = b'%d' % i * 700
@@ -359,8 +384,12 @@ def damaged_catalog_is_never_truth(v):
     v.leave()
     v.unmount()
     rng = random.Random(5)
-    files = [os.path.join(folder, name) for folder, _, names in os.walk(v.store) for name in names
-             if '/segments' not in folder and '/log' not in folder and name not in ('lock', 'LOCK')]
+    files = [
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(v.store)
+        for name in names
+        if '/segments' not in folder and '/log' not in folder and name not in ('lock', 'LOCK')
+    ]
     saved = v.root + '/saved'
     sh_ok(f'cp -a --sparse=always {v.store} {saved}')
     for path in files:
@@ -379,9 +408,11 @@ def damaged_catalog_is_never_truth(v):
 @case(mounted=True)
 def deleted_data_is_not_written_later(v):
     """Files removed right after they were written leave the space as it was."""
+
     def used():
         s = os.statvfs('.')
         return (s.f_blocks - s.f_bfree) * s.f_frsize
+
     before = used()
     for i in range(10):
         put(f'f{i}', os.urandom(4 << 20))
@@ -394,7 +425,8 @@ def deleted_data_is_not_written_later(v):
 
 @case(mounted=True, mount=False, timeout=120, check=False)
 def full_disk_below_is_reported(v):
-    """When the disk under the store is full some write, fsync or close says so; acknowledged data stays."""
+    """When the disk under the store is full some write, fsync or close says so; acknowledged data
+    stays."""
     sh_ok(f'mount -t tmpfs -o size=400m none {v.store}')
     try:
         v.format(size='256M')
@@ -405,6 +437,7 @@ def full_disk_below_is_reported(v):
         sh(f'dd if=/dev/zero of={filler} bs=1M status=none')
         told, acknowledged = '', []
         for i in range(400):
+
             def attempt(k=i):
                 fd = create(f'f{k}')
                 try:
@@ -412,6 +445,7 @@ def full_disk_below_is_reported(v):
                     os.fsync(fd)
                 finally:
                     os.close(fd)
+
             told = code(attempt)
             if told:
                 break

@@ -92,15 +92,18 @@ def readdir_while_deleting(v):
 
 
 def readdir_while_others_change(v):
-    """Under creates, deletes and renames by another process the unchanged names appear exactly once."""
+    """Under creates, deletes and renames by another process the unchanged names appear exactly
+    once."""
     os.mkdir('d')
     keep = sorted(f'keep{i:04}' for i in range(1500))
     for name in keep:
         put('d/' + name, b'')
-    noise = python('import os,itertools\n'
-                   'for i in itertools.count():\n'
-                   ' p="d/x%d"%i; open(p,"w").close(); os.rename(p, p+"r")\n'
-                   ' if i>50: os.unlink("d/x%dr"%(i-50))\n')
+    noise = python(
+        'import os,itertools\n'
+        'for i in itertools.count():\n'
+        ' p="d/x%d"%i; open(p,"w").close(); os.rename(p, p+"r")\n'
+        ' if i>50: os.unlink("d/x%dr"%(i-50))\n'
+    )
     try:
         for _ in range(25):
             names = [e.name for e in os.scandir('d')]
@@ -157,12 +160,16 @@ def readdir_shows_own_creates_at_once(v):
 
 
 def readdir_by_parallel_removers(v):
-    """Two processes that delete odd and even names of one directory leave it empty for everybody."""
+    """Two processes that delete odd and even names of one directory leave it empty for
+    everybody."""
     os.mkdir('d')
     for i in range(4000):
         put(f'd/{i}', b'')
     os.listdir('d')
-    removers = [python('import os,sys\nfor i in range(int(sys.argv[1]),4000,2): os.unlink("d/%d"%i)', k) for k in (0, 1)]
+    removers = [
+        python('import os,sys\nfor i in range(int(sys.argv[1]),4000,2): os.unlink("d/%d"%i)', k)
+        for k in (0, 1)
+    ]
     for remover in removers:
         equal(remover.wait(), 0)
     equal(os.listdir('d'), [])
@@ -181,7 +188,10 @@ def readdir_of_100000_entries(v):
     for i in range(10_000, 100_000):
         os.close(os.open(f'd/{i}', os.O_CREAT | os.O_WRONLY))
     per_ten_thousand = (time.monotonic() - last_start) / 9
-    check(per_ten_thousand < 4 * small + 1, f'creates slow down: {small:.2f} s, then {per_ten_thousand:.2f} s')
+    check(
+        per_ten_thousand < 4 * small + 1,
+        f'creates slow down: {small:.2f} s, then {per_ten_thousand:.2f} s',
+    )
     v.cold()
     start = time.monotonic()
     stream = Stream('d')
@@ -213,6 +223,7 @@ def threads_list_and_create(v):
             put(f'{k}-{i}', b'')
             if i % 2:
                 os.unlink(f'{k}-{i}')
+
     listers = [threading.Thread(target=lister) for _ in range(2)]
     makers = [threading.Thread(target=maker, args=(k,)) for k in range(4)]
     for thread in listers + makers:

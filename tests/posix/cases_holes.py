@@ -2,15 +2,35 @@
 import os
 import resource
 
-from support import (FALLOC_COLLAPSE_RANGE, FALLOC_INSERT_RANGE, FALLOC_KEEP_SIZE, FALLOC_PUNCH_HOLE, FALLOC_ZERO_RANGE,
-                     PAGE, Skip, case, check, code, create, equal, fails, fallocate, get, in_child, put, python, sh_ok,
-                     supported)
+from support import (
+    FALLOC_COLLAPSE_RANGE,
+    FALLOC_INSERT_RANGE,
+    FALLOC_KEEP_SIZE,
+    FALLOC_PUNCH_HOLE,
+    FALLOC_ZERO_RANGE,
+    PAGE,
+    Skip,
+    case,
+    check,
+    code,
+    create,
+    equal,
+    fails,
+    fallocate,
+    get,
+    in_child,
+    put,
+    python,
+    sh_ok,
+    supported,
+)
 
 PUNCH = FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE
 
 
 def seek_data_and_hole(v):
-    """SEEK_DATA finds the data, SEEK_HOLE its end, both answer ENXIO at and past the end of the file."""
+    """SEEK_DATA finds the data, SEEK_HOLE its end, both answer ENXIO at and past the end of the
+    file."""
     fd = create('f')
     os.pwrite(fd, b'D' * PAGE, 1 << 20)
     os.ftruncate(fd, 2 << 20)
@@ -48,13 +68,16 @@ def seek_finds_real_holes(v):
 
 
 def seek_finds_fresh_data(v):
-    """Data that was written a moment ago is data, not a hole; a sparse-aware copy of it is equal."""
+    """Data that was written a moment ago is data, not a hole; a sparse-aware copy of it is
+    equal."""
     for i in range(60):
         fd = create(f'f{i}')
         os.write(fd, b'q' * 65536)
         equal(os.lseek(fd, 0, os.SEEK_DATA), 0, f'file {i}')
         os.close(fd)
-    writer = python('import os\nfor i in range(40):\n open("w%d"%i,"wb").write(b"q"*99999)\n open("ok%d"%i,"w")')
+    writer = python(
+        'import os\nfor i in range(40):\n open("w%d"%i,"wb").write(b"q"*99999)\n open("ok%d"%i,"w")'
+    )
     equal(writer.wait(), 0)
     sh_ok('for i in $(seq 0 39); do cp --sparse=auto w$i c$i && cmp w$i c$i || exit 1; done')
 
@@ -75,7 +98,8 @@ def fallocate_grows(v):
 
 
 def fallocate_punches(v):
-    """PUNCH_HOLE zeros exactly its range, keeps the size, and works on dirty and on durable data."""
+    """PUNCH_HOLE zeros exactly its range, keeps the size, and works on dirty and on durable
+    data."""
     data = os.urandom(100_000)
     for cold in (False, True):
         put('f', data)
@@ -102,7 +126,10 @@ def fallocate_punch_gives_space_back(v):
     fd = os.open('f', os.O_RDWR)
     fallocate(fd, PUNCH, 1 << 20, 6 << 20)
     os.fsync(fd)
-    check(os.fstat(fd).st_blocks <= before - (5 << 20) // 512, f'{before} blocks, then {os.fstat(fd).st_blocks}')
+    check(
+        os.fstat(fd).st_blocks <= before - (5 << 20) // 512,
+        f'{before} blocks, then {os.fstat(fd).st_blocks}',
+    )
     equal(os.lseek(fd, 0, os.SEEK_HOLE), 1 << 20)
     equal(os.lseek(fd, 1 << 20, os.SEEK_DATA), 7 << 20)
 
@@ -127,7 +154,7 @@ def fallocate_never_lies(v):
     put('f', data)
     fd = os.open('f', os.O_RDWR)
     if code(fallocate, fd, FALLOC_COLLAPSE_RANGE, PAGE, 4 * PAGE) == '':
-        data = data[:PAGE] + data[5 * PAGE:]
+        data = data[:PAGE] + data[5 * PAGE :]
     equal(get('f'), data, 'COLLAPSE_RANGE')
     if code(fallocate, fd, FALLOC_INSERT_RANGE, PAGE, 4 * PAGE) == '':
         data = data[:PAGE] + bytes(4 * PAGE) + data[PAGE:]
@@ -142,18 +169,22 @@ def fallocate_never_lies(v):
 
 def fallocate_respects_file_size_limit(v):
     """RLIMIT_FSIZE holds for fallocate: EFBIG and no growth."""
+
     def child():
         import signal
+
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
         fd = create('f')
         fails('EFBIG EOPNOTSUPP', fallocate, fd, 0, 0, 20_000)
+
     in_child(child)
     equal(os.stat('f').st_size, 0)
 
 
 def copy_range_between_files(v):
-    """copy_file_range moves exactly the asked bytes at any alignment; at the end of the source it is 0."""
+    """copy_file_range moves exactly the asked bytes at any alignment; at the end of the source it
+    is 0."""
     data = os.urandom(1 << 20)
     put('f', data)
     source, target = os.open('f', os.O_RDONLY), create('g')
@@ -200,7 +231,8 @@ def copy_range_inside_one_file(v):
 
 
 def copy_range_keeps_holes_and_ends(v):
-    """Holes of the source are zeros in the copy, also over old bytes; a short source ends the copy."""
+    """Holes of the source are zeros in the copy, also over old bytes; a short source ends the
+    copy."""
     fd = create('f')
     os.pwrite(fd, b'x', 50_000)
     put('g', b'G' * 100_000)
@@ -284,6 +316,7 @@ def splice_through_a_pipe(v):
 @case(mounted=True)
 def statfs_moves_with_data(v):
     """df is sane and its used space grows by what is written and shrinks after a delete."""
+
     def used():
         os.sync()
         s = os.statvfs('.')
@@ -291,6 +324,7 @@ def statfs_moves_with_data(v):
         check(s.f_files >= s.f_ffree > 0, str(s))
         equal(s.f_namemax, 255)
         return (s.f_blocks - s.f_bfree) * s.f_frsize
+
     before = used()
     put('f', os.urandom(32 << 20))
     grown = used() - before
@@ -303,9 +337,11 @@ def statfs_moves_with_data(v):
 @case(mounted=True)
 def statfs_counts_inodes(v):
     """Creating and deleting over and over returns inodes and space to where they were."""
+
     def state():
         s = os.statvfs('.')
         return s.f_files - s.f_ffree, (s.f_blocks - s.f_bfree) * s.f_frsize
+
     inodes, used = state()
     for _ in range(20):
         for i in range(100):

@@ -8,13 +8,29 @@ import signal
 import subprocess
 import time
 
-from support import (Alarm, all_end_well, case, check, create, equal, fails, get, in_child, needs, put, python, sh, sh_ok,
-                     threads)
+from support import (
+    Alarm,
+    all_end_well,
+    case,
+    check,
+    create,
+    equal,
+    fails,
+    get,
+    in_child,
+    needs,
+    put,
+    python,
+    sh,
+    sh_ok,
+    threads,
+)
 from volume import counter, drop_caches, wait_until
 
 
 def unlinked_open_file_lives(v):
-    """An open file without a name reads, writes, truncates, syncs, and its directory can be removed."""
+    """An open file without a name reads, writes, truncates, syncs, and its directory can be
+    removed."""
     os.mkdir('d')
     fd = create('d/f')
     os.write(fd, b'live')
@@ -36,8 +52,10 @@ def unlinked_open_file_lives(v):
 def unlinked_open_files_leave_nothing(v):
     """Create, unlink and close by six processes at once leaves no name of any kind."""
     os.mkdir('d')
-    script = ('import os,sys\nfor i in range(500):\n n="d/%s-%d"%(sys.argv[1],i)\n'
-              ' fd=os.open(n,os.O_CREAT|os.O_RDWR); os.write(fd,b"x"); os.unlink(n); os.close(fd)\n')
+    script = (
+        'import os,sys\nfor i in range(500):\n n="d/%s-%d"%(sys.argv[1],i)\n'
+        ' fd=os.open(n,os.O_CREAT|os.O_RDWR); os.write(fd,b"x"); os.unlink(n); os.close(fd)\n'
+    )
     all_end_well([python(script, k) for k in range(6)])
     equal(os.listdir('d'), [])
     os.rmdir('d')
@@ -47,9 +65,11 @@ def unlinked_open_files_leave_nothing(v):
 @case(mounted=True)
 def unlinked_open_file_gives_space_back(v):
     """The space of an unlinked file is used until the last close, then free without a remount."""
+
     def used():
         s = os.statvfs('.')
         return (s.f_blocks - s.f_bfree) * s.f_frsize
+
     before = used()
     fd = create('f')
     os.write(fd, os.urandom(32 << 20))
@@ -142,16 +162,20 @@ def descriptors_do_not_leak(v):
 
 @case(mounted=True, mount=False, timeout=120)
 def many_files_with_few_descriptors(v):
-    """A daemon with a limit of 1024 descriptors serves 10 000 files, 2000 mappings and 1500 open files."""
+    """A daemon with a limit of 1024 descriptors serves 10 000 files, 2000 mappings and 1500 open
+    files."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     v.format()
 
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+
     v.mount(preexec_fn=few)
     os.chdir(v.mnt)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, limit[1]), limit[1]))
-    sh_ok('for d in $(seq 10); do mkdir d$d; (cd d$d; seq 1000 | xargs touch); done; find . | wc -l')
+    sh_ok(
+        'for d in $(seq 10); do mkdir d$d; (cd d$d; seq 1000 | xargs touch); done; find . | wc -l'
+    )
     maps = []
     for i in range(1, 1001):
         put(f'd1/{i}', b'x' * 100)
@@ -178,8 +202,10 @@ def open_a_thousand_files(v):
 @case(mounted=True)
 def killed_caller_is_served(v):
     """Processes killed with -9 in the middle of I/O end, and the mount answers on."""
-    script = ('import os\nfd=os.open("f",os.O_CREAT|os.O_RDWR)\n'
-              'while True:\n os.pwrite(fd,b"x"*(1<<20),0); os.fsync(fd); os.listdir(".")\n')
+    script = (
+        'import os\nfd=os.open("f",os.O_CREAT|os.O_RDWR)\n'
+        'while True:\n os.pwrite(fd,b"x"*(1<<20),0); os.fsync(fd); os.listdir(".")\n'
+    )
     for _ in range(8):
         workers = [python(script) for _ in range(3)]
         time.sleep(0.1)
@@ -243,7 +269,8 @@ def daemon_is_frozen_and_goes_on(v):
 
 @case(mounted=True)
 def daemon_killed_says_enotconn(v):
-    """After kill -9 old handles and new calls fail at once; the mount can be lifted and made again."""
+    """After kill -9 old handles and new calls fail at once; the mount can be lifted and made
+    again."""
     put('f', b'kept')
     fd = os.open('f', os.O_RDWR)
     os.fsync(fd)
@@ -277,17 +304,27 @@ def connection_aborted_by_the_kernel(v):
 
 
 def stress_of_mixed_operations(v):
-    """Eight threads with every kind of operation on few names: nothing hangs or ends in an odd errno."""
+    """Eight threads with every kind of operation on few names: nothing hangs or ends in an odd
+    errno."""
     allowed = {'ENOENT', 'EPERM', 'EEXIST', 'ENOTEMPTY', 'EISDIR', 'ENOTDIR', 'EINVAL', 'ELOOP'}
 
     def worker(k):
         rng = random.Random(k)
         pick = lambda: '/'.join(rng.choice('abc') for _ in range(rng.randint(1, 3)))  # noqa: E731
-        actions = [lambda: os.mkdir(pick()), lambda: os.rmdir(pick()), lambda: os.unlink(pick()),
-                   lambda: os.rename(pick(), pick()), lambda: os.link(pick(), pick()), lambda: os.symlink('x', pick()),
-                   lambda: put(pick(), rng.randbytes(rng.randint(0, 20_000))), lambda: get(pick()),
-                   lambda: os.listdir(pick()), lambda: os.truncate(pick(), rng.randint(0, 30_000)),
-                   lambda: os.chmod(pick(), 0o700), lambda: os.stat(pick())]
+        actions = [
+            lambda: os.mkdir(pick()),
+            lambda: os.rmdir(pick()),
+            lambda: os.unlink(pick()),
+            lambda: os.rename(pick(), pick()),
+            lambda: os.link(pick(), pick()),
+            lambda: os.symlink('x', pick()),
+            lambda: put(pick(), rng.randbytes(rng.randint(0, 20_000))),
+            lambda: get(pick()),
+            lambda: os.listdir(pick()),
+            lambda: os.truncate(pick(), rng.randint(0, 30_000)),
+            lambda: os.chmod(pick(), 0o700),
+            lambda: os.stat(pick()),
+        ]
         for _ in range(1200):
             try:
                 rng.choice(actions)()
@@ -295,6 +332,7 @@ def stress_of_mixed_operations(v):
                 name = errno.errorcode[error.errno]
                 if name not in allowed:
                     raise AssertionError(f'{error.strerror}: {error.filename}') from error
+
     threads(8, worker)
     sh_ok('rm -rf a b c x')
     equal(os.listdir('.'), [])
@@ -302,7 +340,8 @@ def stress_of_mixed_operations(v):
 
 @case(mounted=True)
 def stacked_mounts_work(v):
-    """A bind mount, a chroot and an overlay with its upper folder here work or are refused clearly."""
+    """A bind mount, a chroot and an overlay with its upper folder here work or are refused
+    clearly."""
     put('f', b'data')
     os.mkdir('bind')
     sh_ok('mkdir src && echo x > src/y && mount --bind src bind && cat bind/y && umount bind')
@@ -310,16 +349,23 @@ def stacked_mounts_work(v):
     if sh('mount -t overlay none -o lowerdir=low,upperdir=up,workdir=work over').returncode == 0:
         sh_ok('echo new > over/g; cat over/f over/g; umount over')
     needs('busybox')
-    sh_ok('mkdir -p root/bin && cp $(command -v busybox) root/bin/sh && chroot root /bin/sh -c "echo in"')
+    sh_ok(
+        'mkdir -p root/bin && cp $(command -v busybox) root/bin/sh && chroot root /bin/sh -c'
+        ' "echo in"'
+    )
 
 
 @case(mounted=True)
 def busy_mount_keeps_its_users(v):
-    """umount with an open handle is EBUSY; umount -l lets handles work on and the daemon ends after them."""
+    """umount with an open handle is EBUSY; umount -l lets handles work on and the daemon ends
+    after them."""
     fd = create('f')
     os.write(fd, b'one')
     os.chdir('/')
-    check(subprocess.run(['umount', v.mnt], stderr=subprocess.DEVNULL, check=False).returncode != 0, 'not busy')
+    check(
+        subprocess.run(['umount', v.mnt], stderr=subprocess.DEVNULL, check=False).returncode != 0,
+        'not busy',
+    )
     check(v.mounted())
     daemon = v.pid()
     sh_ok(f'umount -l -i {v.mnt}')

@@ -10,14 +10,19 @@ import time
 from support import Alarm, check, create, equal, fails, in_child, put, python
 
 F_OFD_SETLK, F_OFD_GETLK = 37, 36
-PROBE = ('import fcntl,os,struct,sys\n'
-         'fd=os.open("f",os.O_RDWR)\n'
-         'r=fcntl.fcntl(fd,fcntl.F_GETLK,struct.pack("hhqqi4x",fcntl.F_WRLCK,0,int(sys.argv[1]),int(sys.argv[2]),0))\n'
-         'print(*struct.unpack("hhqqi4x",r))\n')
+PROBE = (
+    'import fcntl,os,struct,sys\n'
+    'fd=os.open("f",os.O_RDWR)\n'
+    'start,length=map(int,sys.argv[1:])\n'
+    'ask=struct.pack("hhqqi4x",fcntl.F_WRLCK,0,start,length,0)\n'
+    'r=fcntl.fcntl(fd,fcntl.F_GETLK,ask)\n'
+    'print(*struct.unpack("hhqqi4x",r))\n'
+)
 
 
 def _probe(start=0, length=0):
-    """(type, start, length, pid) of what stands in the way of a write lock, seen by another process."""
+    """(type, start, length, pid) of what stands in the way of a write lock, seen by another
+    process."""
     out = subprocess.check_output([sys.executable, '-c', PROBE, str(start), str(length)])
     kind, _, at, size, pid = map(int, out.split())
     return kind, at, size, pid
@@ -50,10 +55,16 @@ def lock_ranges_split_and_merge(v):
 def lock_freed_when_holder_exits(v):
     """A lock of a process that exits, or is killed, is free at once."""
     put('f')
-    held = ('import fcntl,os,sys\nfd=os.open("f",os.O_RDWR)\n'
-            'fcntl.%s(fd,fcntl.LOCK_EX)\nprint(1,flush=True)\n%s\n')
+    held = (
+        'import fcntl,os,sys\nfd=os.open("f",os.O_RDWR)\n'
+        'fcntl.%s(fd,fcntl.LOCK_EX)\nprint(1,flush=True)\n%s\n'
+    )
     for call in ('lockf', 'flock'):
-        subprocess.run([sys.executable, '-c', held % (call, 'os._exit(0)')], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, '-c', held % (call, 'os._exit(0)')],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         fd = os.open('f', os.O_RDWR)
         getattr(fcntl, call)(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.close(fd)
@@ -68,7 +79,8 @@ def lock_freed_when_holder_exits(v):
 
 
 def lock_owner_is_the_process(v):
-    """A child does not inherit record locks, but shares a flock through the inherited descriptor."""
+    """A child does not inherit record locks, but shares a flock through the inherited
+    descriptor."""
     put('f')
     fd = os.open('f', os.O_RDWR)
     fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -87,13 +99,16 @@ def lock_owner_is_the_process(v):
 
 
 def lock_waits_and_is_granted(v):
-    """A waiting lock is granted when the holder lets go, and the order of critical sections holds."""
+    """A waiting lock is granted when the holder lets go, and the order of critical sections
+    holds."""
     put('f', b'0')
-    script = ('import fcntl,os\nfd=os.open("f",os.O_RDWR)\n'
-              'for i in range(150):\n'
-              ' fcntl.%s(fd,fcntl.LOCK_EX)\n'
-              ' n=int(os.pread(fd,20,0)); os.pwrite(fd,str(n+1).encode(),0)\n'
-              ' fcntl.%s(fd,fcntl.LOCK_UN)\n')
+    script = (
+        'import fcntl,os\nfd=os.open("f",os.O_RDWR)\n'
+        'for i in range(150):\n'
+        ' fcntl.%s(fd,fcntl.LOCK_EX)\n'
+        ' n=int(os.pread(fd,20,0)); os.pwrite(fd,str(n+1).encode(),0)\n'
+        ' fcntl.%s(fd,fcntl.LOCK_UN)\n'
+    )
     for call in ('lockf', 'flock'):
         put('f', b'0')
         workers = [python(script % (call, call)) for _ in range(4)]
@@ -105,8 +120,10 @@ def lock_waits_and_is_granted(v):
 def lock_wait_is_interrupted_by_a_signal(v):
     """A blocked lock call ends with EINTR at once when a signal arrives."""
     put('f')
-    held = ('import fcntl,os,time\nfd=os.open("f",os.O_RDWR)\nfcntl.%s(fd,fcntl.LOCK_EX)\nprint(1,flush=True)\n'
-            'time.sleep(100)\n')
+    held = (
+        'import fcntl,os,time\nfd=os.open("f",os.O_RDWR)\n'
+        'fcntl.%s(fd,fcntl.LOCK_EX)\nprint(1,flush=True)\ntime.sleep(100)\n'
+    )
     for call in ('lockf', 'flock'):
         holder = python(held % call, stdout=subprocess.PIPE)
         holder.stdout.readline()
@@ -129,10 +146,12 @@ def lock_wait_is_interrupted_by_a_signal(v):
 def lock_cycle_is_edeadlk(v):
     """Two processes that wait for each other's record locks: one of them gets EDEADLK."""
     put('f', b'00')
-    script = ('import errno,fcntl,os,sys\nfd=os.open("f",os.O_RDWR)\nme=int(sys.argv[1])\n'
-              'fcntl.lockf(fd,fcntl.LOCK_EX,1,me)\nprint(1,flush=True)\nsys.stdin.readline()\n'
-              'try: fcntl.lockf(fd,fcntl.LOCK_EX,1,1-me)\n'
-              'except OSError as e: sys.exit(35 if e.errno==errno.EDEADLK else 1)\n')
+    script = (
+        'import errno,fcntl,os,sys\nfd=os.open("f",os.O_RDWR)\nme=int(sys.argv[1])\n'
+        'fcntl.lockf(fd,fcntl.LOCK_EX,1,me)\nprint(1,flush=True)\nsys.stdin.readline()\n'
+        'try: fcntl.lockf(fd,fcntl.LOCK_EX,1,1-me)\n'
+        'except OSError as e: sys.exit(35 if e.errno==errno.EDEADLK else 1)\n'
+    )
     both = [python(script, k, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for k in (0, 1)]
     for process in both:
         process.stdout.readline()

@@ -4,14 +4,51 @@ import os
 import socket
 import stat
 
-from support import (RENAME_EXCHANGE, RENAME_NOREPLACE, RENAME_WHITEOUT, all_end_well, case, check, code, create,
-                     equal, fails, get, mode_of, put, python, renameat2, sh_ok)
+from support import (
+    RENAME_EXCHANGE,
+    RENAME_NOREPLACE,
+    RENAME_WHITEOUT,
+    all_end_well,
+    case,
+    check,
+    code,
+    create,
+    equal,
+    fails,
+    get,
+    mode_of,
+    put,
+    python,
+    renameat2,
+    sh_ok,
+)
 
 
 def name_bytes_are_exact(v):
-    """Names are bytes: no encoding, normalisation, case folding or trimming; each is its own file."""
-    names = [b'caf\xc3\xa9', b'cafe\xcc\x81', b'caf\xe9', b'a\nb', b'-rf', b' lead', b'trail ', b'dot.', b'..x', b'...',
-             b'%2F', b'back\\slash', b'q"\'*?', b'\x01\x7f', b'Foo', b'foo', b'FOO', b'\xff\xfe', b'\xc0\x80', b'tab\t']
+    """Names are bytes: no encoding, normalisation, case folding or trimming; each is its own
+    file."""
+    names = [
+        b'caf\xc3\xa9',
+        b'cafe\xcc\x81',
+        b'caf\xe9',
+        b'a\nb',
+        b'-rf',
+        b' lead',
+        b'trail ',
+        b'dot.',
+        b'..x',
+        b'...',
+        b'%2F',
+        b'back\\slash',
+        b'q"\'*?',
+        b'\x01\x7f',
+        b'Foo',
+        b'foo',
+        b'FOO',
+        b'\xff\xfe',
+        b'\xc0\x80',
+        b'tab\t',
+    ]
     for i, name in enumerate(names):
         put(name, b'%d' % i)
     for _ in range(2):
@@ -33,9 +70,19 @@ def name_length_limits(v):
     os.mkdir('d' * 255)
     os.symlink('x', 's' * 255)
     equal(sorted(os.listdir('.')), sorted([good, 'm' * 255, 'd' * 255, 's' * 255]))
-    for call, args in ((os.open, (bad, os.O_CREAT)), (os.mkdir, (bad,)), (os.symlink, ('x', bad)), (os.link, (good, bad)),
-                       (os.rename, (good, bad)), (os.stat, (bad,)), (os.unlink, (bad,)), (os.rmdir, (bad,)),
-                       (os.mkfifo, (bad,)), (os.truncate, (bad, 0)), (os.rename, (bad, 'x'))):
+    for call, args in (
+        (os.open, (bad, os.O_CREAT)),
+        (os.mkdir, (bad,)),
+        (os.symlink, ('x', bad)),
+        (os.link, (good, bad)),
+        (os.rename, (good, bad)),
+        (os.stat, (bad,)),
+        (os.unlink, (bad,)),
+        (os.rmdir, (bad,)),
+        (os.mkfifo, (bad,)),
+        (os.truncate, (bad, 0)),
+        (os.rename, (bad, 'x')),
+    ):
         fails('ENAMETOOLONG', call, *args)
 
 
@@ -84,19 +131,23 @@ def open_create_with_closed_mode(v):
 
 def open_exclusive_has_one_winner(v):
     """Of four processes that create one name exclusively exactly one succeeds, each time."""
-    script = ('import os,sys\nwon=0\nfor i in range(300):\n'
-              ' try: os.close(os.open("n%d"%i,os.O_CREAT|os.O_EXCL)); won+=1\n except FileExistsError: pass\n'
-              ' try: os.mkdir("d%d"%i); won+=1\n except FileExistsError: pass\n'
-              ' os.stat("d%d"%i)\n'
-              'open("won"+sys.argv[1],"w").write(str(won))\n')
+    script = (
+        'import os,sys\nwon=0\nfor i in range(300):\n try:'
+        ' os.close(os.open("n%d"%i,os.O_CREAT|os.O_EXCL)); won+=1\n except FileExistsError: pass\n'
+        ' try: os.mkdir("d%d"%i); won+=1\n except FileExistsError: pass\n'
+        ' os.stat("d%d"%i)\nopen("won"+sys.argv[1],"w").write(str(won))\n'
+    )
     all_end_well([python(script, k) for k in range(4)])
     equal(sum(int(get(f'won{k}')) for k in range(4)), 600, 'winners')
 
 
 def open_creates_the_same_file_for_all(v):
     """Plain O_CREAT of one name by four processes never fails and gives one inode."""
-    script = ('import os,sys\nfor i in range(200):\n fd=os.open("n%d"%i,os.O_CREAT|os.O_WRONLY|os.O_APPEND,0o644)\n'
-              ' os.write(fd,b"x"); os.close(fd)\n')
+    script = (
+        'import os,sys\nfor i in range(200):\n'
+        ' fd=os.open("n%d"%i,os.O_CREAT|os.O_WRONLY|os.O_APPEND,0o644)\n os.write(fd,b"x");'
+        ' os.close(fd)\n'
+    )
     all_end_well([python(script) for _ in range(4)])
     equal({os.stat(f'n{i}').st_size for i in range(200)}, {4}, 'bytes per file')
 
@@ -303,7 +354,8 @@ def rename_moves_dotdot(v):
 
 
 def rename_flags_are_obeyed(v):
-    """NOREPLACE is EEXIST, EXCHANGE swaps (or EINVAL), unknown flags are EINVAL; nothing is ever lost."""
+    """NOREPLACE is EEXIST, EXCHANGE swaps (or EINVAL), unknown flags are EINVAL; nothing is ever
+    lost."""
     put('a', b'A')
     put('b', b'B')
     check(code(renameat2, 'a', 'b', RENAME_NOREPLACE) in ('EEXIST', 'EINVAL'))
@@ -320,7 +372,8 @@ def rename_flags_are_obeyed(v):
 
 @case(mounted=True)
 def rename_flags_are_supported(v):
-    """NOREPLACE and EXCHANGE work, EXCHANGE also between a file and a directory; WHITEOUT is EINVAL."""
+    """NOREPLACE and EXCHANGE work, EXCHANGE also between a file and a directory; WHITEOUT is
+    EINVAL."""
     put('a', b'A')
     sh_ok('mkdir -p p/d q; echo in > p/d/x')
     renameat2('a', 'c', RENAME_NOREPLACE)
@@ -335,17 +388,20 @@ def rename_flags_are_supported(v):
 
 
 def rename_cycles_do_not_deadlock(v):
-    """Processes that move directories in and out of each other all end, and no directory is lost."""
+    """Processes that move directories in and out of each other all end, and no directory is
+    lost."""
     for n in 'abcd':
         os.mkdir(n)
         put(f'{n}/id-{n}')
-    script = ('import os,random,sys\nr=random.Random(int(sys.argv[1]))\n'
-              'for i in range(400):\n'
-              ' dirs=[d for d,_,_ in os.walk(".")][1:]\n'
-              ' if len(dirs)<2: continue\n'
-              ' x,y=r.sample(dirs,2)\n'
-              ' try: os.rename(x, y+"/"+os.path.basename(x))\n except OSError: pass\n'
-              ' try: os.rename(x, os.path.basename(x))\n except OSError: pass\n')
+    script = (
+        'import os,random,sys\nr=random.Random(int(sys.argv[1]))\n'
+        'for i in range(400):\n'
+        ' dirs=[d for d,_,_ in os.walk(".")][1:]\n'
+        ' if len(dirs)<2: continue\n'
+        ' x,y=r.sample(dirs,2)\n'
+        ' try: os.rename(x, y+"/"+os.path.basename(x))\n except OSError: pass\n'
+        ' try: os.rename(x, os.path.basename(x))\n except OSError: pass\n'
+    )
     all_end_well([python(script, k) for k in range(4)], 50)
     found = sorted(f for _, _, files in os.walk('.') for f in files)
     equal(found, [f'id-{n}' for n in 'abcd'], 'files that are still reachable')
@@ -358,7 +414,9 @@ def symlink_of_any_target(v):
     fails('ENAMETOOLONG', os.symlink, 't' * 4096, 'long')
     fails('ENOENT', os.symlink, '', 'empty')
     for _ in range(2):
-        for i, target in enumerate([b'x', b'/abs/../olute', b'\xff\xfe', b'no\nwhere', b't' * 4095]):
+        for i, target in enumerate(
+            [b'x', b'/abs/../olute', b'\xff\xfe', b'no\nwhere', b't' * 4095]
+        ):
             equal(os.readlink(f's{i}'.encode()), target)
             equal(os.lstat(f's{i}').st_size, len(target))
             equal(stat.S_IMODE(os.lstat(f's{i}').st_mode), 0o777)
@@ -379,7 +437,13 @@ def mknod_of_every_kind(v):
     server = socket.socket(socket.AF_UNIX)
     server.bind('s')
     server.listen()
-    v_kinds = {'p': stat.S_IFIFO, 'c': stat.S_IFCHR, 'b': stat.S_IFBLK, 'r': stat.S_IFREG, 's': stat.S_IFSOCK}
+    v_kinds = {
+        'p': stat.S_IFIFO,
+        'c': stat.S_IFCHR,
+        'b': stat.S_IFBLK,
+        'r': stat.S_IFREG,
+        's': stat.S_IFSOCK,
+    }
     for name, kind in v_kinds.items():
         equal(stat.S_IFMT(os.lstat(name).st_mode), kind, name)
     equal(mode_of('p'), 0o640)
@@ -421,14 +485,25 @@ def inode_numbers_are_stable(v):
         put('new')
         check(os.stat('new').st_ino not in before.values(), 'an inode number was used again')
         v.cold()
-        equal({e.name: e.inode() for e in os.scandir('.') if e.name != 'new'},
-              {n: i for n, i in before.items() if n != 'f0'})
+        equal(
+            {e.name: e.inode() for e in os.scandir('.') if e.name != 'new'},
+            {n: i for n, i in before.items() if n != 'f0'},
+        )
         put('after')
-        check(os.stat('after').st_ino not in before.values(), 'an inode number was used again after a remount')
+        check(
+            os.stat('after').st_ino not in before.values(),
+            'an inode number was used again after a remount',
+        )
 
 
 def ioctl_unknown_is_refused(v):
     """Operations that no file system of this kind has are refused as unsupported, not as broken."""
     fd = create('f')
     check(code(fcntl.ioctl, fd, 0xDEAD, b'\0' * 8) in ('ENOTTY', 'EOPNOTSUPP', 'EINVAL'))
-    fails('EOPNOTSUPP ENOTTY EINVAL EXDEV', fcntl.ioctl, fd, 0x40049409, os.open('/etc/passwd', os.O_RDONLY))
+    fails(
+        'EOPNOTSUPP ENOTTY EINVAL EXDEV',
+        fcntl.ioctl,
+        fd,
+        0x40049409,
+        os.open('/etc/passwd', os.O_RDONLY),
+    )

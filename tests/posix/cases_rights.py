@@ -4,8 +4,24 @@ import os
 import shutil
 import stat
 
-from support import (LIBC, NOBODY, Skip, as_user, case, check, code, create, equal, fails, get, mode_of, needs, put, sh,
-                     sh_ok)
+from support import (
+    LIBC,
+    NOBODY,
+    Skip,
+    as_user,
+    case,
+    check,
+    code,
+    create,
+    equal,
+    fails,
+    get,
+    mode_of,
+    needs,
+    put,
+    sh,
+    sh_ok,
+)
 
 
 def other_user_is_denied(v):
@@ -34,6 +50,7 @@ def other_user_is_denied(v):
         fails('EACCES', os.listdir, 'x')
         fails('EACCES', os.rename, 'f', 'g')
         check(not os.access('f', os.R_OK) and os.access('f', os.F_OK), 'access')
+
     as_user(child, groups=[27])
     equal(get('f'), b'secret')
 
@@ -49,7 +66,8 @@ def other_user_with_supplementary_group(v):
 
 
 def new_files_belong_to_the_caller(v):
-    """Files, directories, links and devices get uid and gid of the caller, or the group of a sgid folder."""
+    """Files, directories, links and devices get uid and gid of the caller, or the group of a sgid
+    folder."""
     os.chmod('.', 0o777)
     os.mkdir('s')
     os.chown('s', 0, 777)
@@ -65,11 +83,23 @@ def new_files_belong_to_the_caller(v):
         fails('EPERM', os.chown, 'f', 0, -1)
         fails('EPERM', os.chown, 'f', -1, 0)
         os.chown('f', -1, 1002)
+
     as_user(child, uid=1001, gid=1001, groups=[1002])
     v.cold()
-    for name, gid in (('f', 1002), ('d', 1001), ('l', 1001), ('p', 1001), ('s/f', 777), ('s/d', 777)):
+    for name, gid in (
+        ('f', 1002),
+        ('d', 1001),
+        ('l', 1001),
+        ('p', 1001),
+        ('s/f', 777),
+        ('s/d', 777),
+    ):
         equal((os.lstat(name).st_uid, os.lstat(name).st_gid), (1001, gid), name)
-    equal((mode_of('s/d') & 0o2000, mode_of('s/f') & 0o2000), (0o2000, 0), 'set-group-ID is inherited by folders only')
+    equal(
+        (mode_of('s/d') & 0o2000, mode_of('s/f') & 0o2000),
+        (0o2000, 0),
+        'set-group-ID is inherited by folders only',
+    )
 
 
 def sticky_directory_protects_names(v):
@@ -86,6 +116,7 @@ def sticky_directory_protects_names(v):
         fails('EPERM EACCES', os.rename, 't/own', 't/roots')
         os.rename('t/own', 't/own2')
         os.unlink('t/own2')
+
     as_user(child)
 
 
@@ -132,7 +163,8 @@ def _set_id_file(name='s', mode=0o6777):
 
 
 def write_clears_set_id_bits(v):
-    """A write by a user without privilege clears set-user-ID and set-group-ID, at once and for good."""
+    """A write by a user without privilege clears set-user-ID and set-group-ID, at once and for
+    good."""
     os.chmod('.', 0o777)
     _set_id_file()
     as_user(lambda: put('s', b'z', 'ab'))
@@ -144,6 +176,7 @@ def write_clears_set_id_bits(v):
     def overwrite():
         fd = os.open('m', os.O_RDWR)
         os.pwrite(fd, b'\0', 0)
+
     as_user(overwrite)
     equal(mode_of('m'), 0o777, 'overwrite')
 
@@ -201,11 +234,15 @@ def acl_default_overrides_umask(v):
         raise Skip('ACLs are refused')
     sh_ok('umask 077; touch d/f; mkdir d/s')
     equal(oct(mode_of('d/f')), oct(0o664))
-    check('default:group:nobody' in sh_ok('getfacl -c d/s') or 'default:group:65534' in sh_ok('getfacl -nc d/s'))
+    check(
+        'default:group:nobody' in sh_ok('getfacl -c d/s')
+        or 'default:group:65534' in sh_ok('getfacl -nc d/s')
+    )
 
 
 def acl_is_enforced_or_refused(v):
-    """An ACL that was accepted is obeyed: for a named user, under the mask, after chmod and a remount."""
+    """An ACL that was accepted is obeyed: for a named user, under the mask, after chmod and a
+    remount."""
     needs('setfacl')
     os.chmod('.', 0o755)
     put('f', b'data')
@@ -269,7 +306,8 @@ def xattr_limits(v):
 
 
 def xattr_namespaces(v):
-    """user. is for files and folders only, trusted. for root only, unknown name spaces are EOPNOTSUPP."""
+    """user. is for files and folders only, trusted. for root only, unknown name spaces are
+    EOPNOTSUPP."""
     os.chmod('.', 0o755)
     put('f')
     if code(os.setxattr, 'f', 'user.k', b'') == 'EOPNOTSUPP':
@@ -285,6 +323,7 @@ def xattr_namespaces(v):
         fails('EPERM', os.setxattr, 'f', 'trusted.q', b'1')
         fails('ENODATA EPERM', os.getxattr, 'f', 'trusted.k')
         os.setxattr('f', 'user.theirs', b'1')
+
     as_user(child)
     fails('EOPNOTSUPP', os.setxattr, 'f', 'nonsense.k', b'1')
     fails('EOPNOTSUPP', os.setxattr, 'f', 'plain', b'1')

@@ -48,7 +48,15 @@ def stat_hit_rate_is_a_rate(v):
 @case(mounted=True)
 def stat_counters_never_go_back(v):
     """Within the life of a daemon no counter falls, whatever happens."""
-    names = ('page_hits', 'page_misses', 'read_bytes', 'written_bytes', 'flushes', 'syncs', 'segment_written_bytes')
+    names = (
+        'page_hits',
+        'page_misses',
+        'read_bytes',
+        'written_bytes',
+        'flushes',
+        'syncs',
+        'segment_written_bytes',
+    )
     before = v.stat()
     for i in range(5):
         put('f', os.urandom(3 << 20))
@@ -67,14 +75,20 @@ def stat_counters_never_go_back(v):
 
 @case(mounted=True)
 def stat_text_and_refusals(v):
-    """The plain form is for people; a folder that is no mount, and no argument, are refused loudly."""
+    """The plain form is for people; a folder that is no mount, and no argument, are refused
+    loudly."""
     put('f')
-    check(len(v.tool('kvsyncfs-stat', v.mnt, check=True).stdout.splitlines()) > 3, 'nearly nothing shown')
+    check(
+        len(v.tool('kvsyncfs-stat', v.mnt, check=True).stdout.splitlines()) > 3,
+        'nearly nothing shown',
+    )
     for words in ([v.root], ['/nonexistent'], []):
         done = v.tool('kvsyncfs-stat', *words)
         check(0 < done.returncode < 128 and done.stderr.strip(), f'{words}: exit {done.returncode}')
     for word in ('--qp', '--model'):
-        check(v.tool('kvsyncfs-stat', v.mnt, word, check=True).stdout.strip(), f'{word} says nothing')
+        check(
+            v.tool('kvsyncfs-stat', v.mnt, word, check=True).stdout.strip(), f'{word} says nothing'
+        )
     cwd = v.leave()
     v.unmount()
     json.loads(v.tool('kvsyncfs-stat', v.store, '--json', check=True).stdout)
@@ -92,8 +106,14 @@ def stat_threshold_has_an_exit_code(v):
     for i in range(0, 400):
         os.preadv(fd, [page], (i * 37 % 400) * 4096)
     equal(v.tool('kvsyncfs-stat', v.mnt, '--hit-rate', '--threshold=0%').returncode, 0)
-    check(v.tool('kvsyncfs-stat', v.mnt, '--hit-rate', '--threshold=100%').returncode != 0, '100 % after misses')
-    check(v.tool('kvsyncfs-stat', v.mnt, '--hit-rate', '--threshold=nonsense').returncode != 0, 'nonsense taken')
+    check(
+        v.tool('kvsyncfs-stat', v.mnt, '--hit-rate', '--threshold=100%').returncode != 0,
+        '100 % after misses',
+    )
+    check(
+        v.tool('kvsyncfs-stat', v.mnt, '--hit-rate', '--threshold=nonsense').returncode != 0,
+        'nonsense taken',
+    )
 
 
 @case(mounted=True)
@@ -117,13 +137,17 @@ def fsck_of_a_mounted_store_is_refused(v):
     """fsck of a store in use changes nothing and ends with an error that says so."""
     put('f', b'data')
     done = v.fsck(check=False)
-    check(done.returncode & 0b11111000 and done.stderr.strip(), f'exit {done.returncode}: {done.stderr!r}')
+    check(
+        done.returncode & 0b11111000 and done.stderr.strip(),
+        f'exit {done.returncode}: {done.stderr!r}',
+    )
     equal(get('f'), b'data')
 
 
 @case(mounted=True, mount=False, check=False)
 def fsck_exit_codes(v):
-    """0 for a clean store, 8 or 16 for what is no store or no usage, and 0 again right after kill -9."""
+    """0 for a clean store, 8 or 16 for what is no store or no usage, and 0 again right after kill
+    -9."""
     v.format()
     equal(v.fsck(check=False).returncode, 0, 'new store')
     v.mount()
@@ -136,7 +160,10 @@ def fsck_exit_codes(v):
     empty = v.root + '/empty'
     os.mkdir(empty)
     done = v.tool('fsck.kvsyncfs', empty)
-    check(done.returncode in (8, 16) and empty in done.stderr, f'no store: {done.returncode} {done.stderr!r}')
+    check(
+        done.returncode in (8, 16) and empty in done.stderr,
+        f'no store: {done.returncode} {done.stderr!r}',
+    )
     check(v.tool('fsck.kvsyncfs').returncode in (8, 16), 'no argument')
     check(v.tool('fsck.kvsyncfs', v.store, '--nonsense').returncode in (8, 16), 'unknown option')
 
@@ -148,7 +175,10 @@ def fsck_sees_lost_segments(v):
     v.mount()
     put(v.mnt + '/f', os.urandom(100 << 20))
     v.unmount()
-    segments = sorted(os.listdir(v.store + '/segments'), key=lambda n: os.stat(f'{v.store}/segments/{n}').st_blocks)
+    segments = sorted(
+        os.listdir(v.store + '/segments'),
+        key=lambda n: os.stat(f'{v.store}/segments/{n}').st_blocks,
+    )
     os.unlink(f'{v.store}/segments/{segments[-1]}')
     done = v.fsck(check=False)
     check(done.returncode & 4, f'exit {done.returncode}: {done.stdout[-300:]}')

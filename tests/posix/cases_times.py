@@ -2,7 +2,7 @@
 import os
 import time
 
-from support import (NOBODY, as_user, case, check, code, create, equal, fails, get, put, sh_ok)
+from support import NOBODY, as_user, case, check, code, create, equal, fails, get, put, sh_ok
 
 SECOND = 10**9
 
@@ -33,7 +33,8 @@ def utimens_survives_close(v):
 
 
 def utimens_survives_background_flush(v):
-    """A time set by name on a file just written stays through the asynchronous flush of its bytes."""
+    """A time set by name on a file just written stays through the asynchronous flush of its
+    bytes."""
     put('f', b'd\n')
     sh_ok('touch -m -d 2020-01-15T12:34:56Z f')
     want = os.stat('f').st_mtime_ns
@@ -69,8 +70,18 @@ def utimens_omit(v):
 def utimens_range(v):
     """Times hold nanoseconds, the epoch, dates before 1970 and after 2038 and 2106."""
     put('f')
-    for ns in (0, -86400 * SECOND, 1, SECOND - 1, 1_123_456_789, -1, -SECOND * 2**31, SECOND * 2**31 + 5, SECOND * 2**32 + 7,
-               SECOND * (2**33) + 999_999_999):
+    for ns in (
+        0,
+        -86400 * SECOND,
+        1,
+        SECOND - 1,
+        1_123_456_789,
+        -1,
+        -SECOND * 2**31,
+        SECOND * 2**31 + 5,
+        SECOND * 2**32 + 7,
+        SECOND * (2**33) + 999_999_999,
+    ):
         os.utime('f', ns=(ns, ns))
         equal((os.stat('f').st_mtime_ns, os.stat('f').st_atime_ns), (ns, ns))
         if ns in (-1, SECOND * 2**32 + 7):
@@ -95,6 +106,7 @@ def utimens_permission(v):
         fails('EACCES', os.utime, 'closed')
         fails('EPERM', os.utime, 'closed', (5, 5))
         os.utime('own', (5, 5))
+
     as_user(child)
     equal(os.stat('own').st_mtime, 5)
 
@@ -102,7 +114,11 @@ def utimens_permission(v):
 def times_move_with_data(v):
     """write and truncate move mtime and ctime; a read, a close and an fsync move neither."""
     put('f', b'abc')
-    for action in (lambda: put('f', b'+', 'ab'), lambda: os.truncate('f', 1), lambda: os.truncate('f', 100)):
+    for action in (
+        lambda: put('f', b'+', 'ab'),
+        lambda: os.truncate('f', 1),
+        lambda: os.truncate('f', 100),
+    ):
         check(_moves('f', 'st_mtime_ns', action), 'mtime')
         check(_moves('f', 'st_ctime_ns', action), 'ctime')
     fd = os.open('f', os.O_RDWR)
@@ -113,15 +129,24 @@ def times_move_with_data(v):
     os.fsync(fd)
     os.close(fd)
     v.cold()
-    equal((os.stat('f').st_mtime_ns, os.stat('f').st_ctime_ns), (stamp.st_mtime_ns, stamp.st_ctime_ns), 'mtime, ctime')
+    equal(
+        (os.stat('f').st_mtime_ns, os.stat('f').st_ctime_ns),
+        (stamp.st_mtime_ns, stamp.st_ctime_ns),
+        'mtime, ctime',
+    )
 
 
 def ctime_moves_with_attributes(v):
     """chmod, chown, link, unlink of another name, rename and setxattr move ctime and not mtime."""
     put('f')
     mtime = os.stat('f').st_mtime_ns
-    changes = [lambda: os.chmod('f', 0o600), lambda: os.chown('f', 1, 1), lambda: os.link('f', 'g'),
-               lambda: os.unlink('g'), lambda: os.utime('f', ns=(1, mtime))]
+    changes = [
+        lambda: os.chmod('f', 0o600),
+        lambda: os.chown('f', 1, 1),
+        lambda: os.link('f', 'g'),
+        lambda: os.unlink('g'),
+        lambda: os.utime('f', ns=(1, mtime)),
+    ]
     if code(os.setxattr, 'f', 'user.probe', b'') == '':
         changes += [lambda: os.setxattr('f', 'user.k', b'v'), lambda: os.removexattr('f', 'user.k')]
     for i, change in enumerate(changes):
@@ -134,20 +159,33 @@ def ctime_moves_with_attributes(v):
 
 
 def directory_times_move_with_entries(v):
-    """Every change of its entries moves a directory's mtime and ctime; a change inside a file does not."""
+    """Every change of its entries moves a directory's mtime and ctime; a change inside a file
+    does not."""
     os.mkdir('d')
     os.mkdir('e')
     put('d/f')
-    actions = [lambda: put('d/a'), lambda: os.mkdir('d/m'), lambda: os.symlink('x', 'd/s'), lambda: os.link('d/a', 'd/b'),
-               lambda: os.mkfifo('d/p'), lambda: os.rename('d/a', 'd/c'), lambda: os.unlink('d/c'), lambda: os.rmdir('d/m'),
-               lambda: os.rename('d/b', 'e/b'), lambda: os.rename('e/b', 'd/b')]
+    actions = [
+        lambda: put('d/a'),
+        lambda: os.mkdir('d/m'),
+        lambda: os.symlink('x', 'd/s'),
+        lambda: os.link('d/a', 'd/b'),
+        lambda: os.mkfifo('d/p'),
+        lambda: os.rename('d/a', 'd/c'),
+        lambda: os.unlink('d/c'),
+        lambda: os.rmdir('d/m'),
+        lambda: os.rename('d/b', 'e/b'),
+        lambda: os.rename('e/b', 'd/b'),
+    ]
     for i, action in enumerate(actions):
         before = os.stat('d')
         _clock_ticks()
         action()
         check(os.stat('d').st_mtime_ns > before.st_mtime_ns, f'action {i} left mtime')
         check(os.stat('d').st_ctime_ns > before.st_ctime_ns, f'action {i} left ctime')
-    check(not _moves('d', 'st_mtime_ns', lambda: put('d/f', b'more', 'ab')), 'a write inside moved mtime')
+    check(
+        not _moves('d', 'st_mtime_ns', lambda: put('d/f', b'more', 'ab')),
+        'a write inside moved mtime',
+    )
     before = os.stat('d').st_mtime_ns
     v.cold()
     equal(os.stat('d').st_mtime_ns, before, 'after a remount')

@@ -14,7 +14,10 @@ def _loud(done, *words):
     check(0 < done.returncode < 128, f'exit {done.returncode}, stderr {done.stderr!r}')
     equal(len(lines), 1, f'lines on stderr {lines}')
     for word in words:
-        check(any(w.lower() in lines[0].lower() for w in word.split('|')), f'{lines[0]!r} does not name {word}')
+        check(
+            any(w.lower() in lines[0].lower() for w in word.split('|')),
+            f'{lines[0]!r} does not name {word}',
+        )
 
 
 @case(mounted=True, mount=False)
@@ -50,10 +53,25 @@ def mkfs_refuses_a_mounted_store(v):
 
 @case(mounted=True, mount=False, check=False)
 def mkfs_refuses_nonsense(v):
-    """Sizes that are no sizes or do not fit, bad labels, uuids, options and places: loud, nothing made."""
-    for size in ('0', '-1', 'abc', '10', '1e3x', '99999999T', '', '12Q', '1G1', '18446744073709551616'):
+    """Sizes that are no sizes or do not fit, bad labels, uuids, options and places: loud, nothing
+    made."""
+    for size in (
+        '0',
+        '-1',
+        'abc',
+        '10',
+        '1e3x',
+        '99999999T',
+        '',
+        '12Q',
+        '1G1',
+        '18446744073709551616',
+    ):
         done = v.tool('mkfs.kvsyncfs', v.store, '--size', size)
-        check(0 < done.returncode < 128 and done.stderr.strip(), f'--size {size!r}: exit {done.returncode}')
+        check(
+            0 < done.returncode < 128 and done.stderr.strip(),
+            f'--size {size!r}: exit {done.returncode}',
+        )
         equal(os.listdir(v.store), [], f'--size {size!r}')
     for words in (['--uuid', 'nonsense'], ['--label', 'l' * 65], ['--nonsense'], ['extra']):
         done = v.tool('mkfs.kvsyncfs', v.store, '--size', '256M', *words)
@@ -67,7 +85,8 @@ def mkfs_refuses_nonsense(v):
 
 @case(mounted=True, mount=False)
 def mkfs_keeps_label_and_uuid(v):
-    """Label and uuid given to mkfs are those that kvsyncfs-stat shows; without them uuids differ."""
+    """Label and uuid given to mkfs are those that kvsyncfs-stat shows; without them uuids
+    differ."""
     uuid = '12345678-9abc-4def-8123-456789abcdef'
     v.format('--label', 'my store', '--uuid', uuid)
     text = v.tool('kvsyncfs-stat', v.store, '--json', check=True).stdout
@@ -75,33 +94,50 @@ def mkfs_keeps_label_and_uuid(v):
     v.format('--force')
     first = v.tool('kvsyncfs-stat', v.store, '--json', check=True).stdout
     v.format('--force')
-    check(first != v.tool('kvsyncfs-stat', v.store, '--json', check=True).stdout, 'the same uuid twice')
+    check(
+        first != v.tool('kvsyncfs-stat', v.store, '--json', check=True).stdout,
+        'the same uuid twice',
+    )
 
 
 @case(mounted=True, mount=False, check=False)
 def tools_tell_help_and_version(v):
-    """--help and --version answer on stdout with 0 for every program; an unknown option is refused."""
+    """--help and --version answer on stdout with 0 for every program; an unknown option is
+    refused."""
     for name in v.tools:
         if name != 'umount.fuse.kvsyncfs':
             for word in ('--help', '--version'):
                 done = v.tool(name, word)
-                check(done.returncode == 0 and done.stdout.strip(), f'{name} {word}: {done.returncode} {done.stderr}')
+                check(
+                    done.returncode == 0 and done.stdout.strip(),
+                    f'{name} {word}: {done.returncode} {done.stderr}',
+                )
             done = v.tool(name, '--nonsense-option')
-            check(0 < done.returncode < 128 and done.stderr.strip(), f'{name} --nonsense-option: {done.returncode}')
+            check(
+                0 < done.returncode < 128 and done.stderr.strip(),
+                f'{name} --nonsense-option: {done.returncode}',
+            )
 
 
 @case(mounted=True, mount=False, check=False)
 def mount_failures_are_loud(v):
-    """Each failure, in background and foreground: exit above 0, one line that names the object, no mount."""
+    """Each failure, in background and foreground: exit above 0, one line that names the object,
+    no mount."""
     unformatted, file, missing = v.root + '/empty', v.root + '/file', v.root + '/missing'
     os.mkdir(unformatted)
     put(file)
     v.format()
-    rows = [([unformatted, v.mnt], unformatted), ([missing, v.mnt], missing), ([v.store, missing], missing),
-            ([v.store, file], file), ([v.store, v.mnt, '-o', 'blah'], 'blah'), ([file, v.mnt], file),
-            ([v.store, v.mnt, '-o', 'cache_size=abc'], 'cache_size'),
-            ([v.store, v.mnt, '-o', 'timeout=-5'], 'timeout'),
-            ([v.store, v.mnt, '-o', 'log_level=shout'], 'log_level')]
+    rows = [
+        ([unformatted, v.mnt], unformatted),
+        ([missing, v.mnt], missing),
+        ([v.store, missing], missing),
+        ([v.store, file], file),
+        ([v.store, v.mnt, '-o', 'blah'], 'blah'),
+        ([file, v.mnt], file),
+        ([v.store, v.mnt, '-o', 'cache_size=abc'], 'cache_size'),
+        ([v.store, v.mnt, '-o', 'timeout=-5'], 'timeout'),
+        ([v.store, v.mnt, '-o', 'log_level=shout'], 'log_level'),
+    ]
     for words, name in rows:
         for extra in ([], ['-f']):
             done = v.tool('kvsyncfs', *words, *extra, timeout=20)
@@ -116,12 +152,19 @@ def mount_without_device_or_rights_is_loud(v):
     """A missing /dev/fuse and a user without rights are named."""
     v.format()
     binary = v.tools['kvsyncfs']
-    done = sh(f'unshare -m bash -c "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && '
-              f'exec {binary} {v.store} {v.mnt}"')
+    done = sh(
+        'unshare -m bash -c "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && '
+        f'exec {binary} {v.store} {v.mnt}"'
+    )
     _loud(done, '/dev/fuse|device')
     os.chmod(v.store, 0o700)
-    done = subprocess.run(['setpriv', f'--reuid={NOBODY}', '--clear-groups', binary, v.store, v.mnt], text=True,
-                          capture_output=True, timeout=20, check=False)
+    done = subprocess.run(
+        ['setpriv', f'--reuid={NOBODY}', '--clear-groups', binary, v.store, v.mnt],
+        text=True,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
     _loud(done, 'permission|not permitted|EACCES|EPERM')
     check(not v.mounted())
 
@@ -140,7 +183,8 @@ def mount_of_a_mounted_store_is_refused(v):
 
 @case(mounted=True, mount=False)
 def mount_is_ready_on_return(v):
-    """When the mount command returns 0 the very next call is served; its output pipes are closed."""
+    """When the mount command returns 0 the very next call is served; its output pipes are
+    closed."""
     v.format()
     for i in range(5):
         v.mount()
@@ -154,8 +198,13 @@ def mount_by_fstab_words(v):
     """mount -t fuse.kvsyncfs with the generic words of fstab works; an unknown word is refused."""
     v.format()
     path = os.path.dirname(v.tools['kvsyncfs']) + ':' + os.environ['PATH']
-    words = 'defaults,_netdev,nofail,noauto,user,noatime,nodev,nosuid,noexec,x-systemd.automount,x-anything=1'
-    done = sh(f'mount -t fuse.kvsyncfs {v.store} {v.mnt} -o {words}', env=dict(os.environ, PATH=path))
+    words = (
+        'defaults,_netdev,nofail,noauto,user,noatime,nodev,nosuid,noexec,'
+        'x-systemd.automount,x-anything=1'
+    )
+    done = sh(
+        f'mount -t fuse.kvsyncfs {v.store} {v.mnt} -o {words}', env=dict(os.environ, PATH=path)
+    )
     equal((done.returncode, done.stderr), (0, ''))
     check(v.mounted())
     flags = ' '.join(sh_ok('grep " %s " /proc/self/mounts' % v.mnt).split())
@@ -177,10 +226,20 @@ def mount_read_only(v):
     os.mkdir('d')
     v.cold(v.options + ',ro')
     equal(get('f'), b'data')
-    for call, args in ((os.mkdir, ('x',)), (os.unlink, ('f',)), (os.rmdir, ('d',)), (os.rename, ('f', 'g')),
-                       (os.chmod, ('f', 0o600)), (os.truncate, ('f', 0)), (os.utime, ('f', (1, 1))),
-                       (os.link, ('f', 'h')), (os.symlink, ('x', 'y')), (os.setxattr, ('f', 'user.k', b'')),
-                       (os.open, ('f', os.O_WRONLY)), (os.open, ('new', os.O_CREAT))):
+    for call, args in (
+        (os.mkdir, ('x',)),
+        (os.unlink, ('f',)),
+        (os.rmdir, ('d',)),
+        (os.rename, ('f', 'g')),
+        (os.chmod, ('f', 0o600)),
+        (os.truncate, ('f', 0)),
+        (os.utime, ('f', (1, 1))),
+        (os.link, ('f', 'h')),
+        (os.symlink, ('x', 'y')),
+        (os.setxattr, ('f', 'user.k', b'')),
+        (os.open, ('f', os.O_WRONLY)),
+        (os.open, ('new', os.O_CREAT)),
+    ):
         fails('EROFS', call, *args)
     v.cold()
     put('f', b'+', 'ab')
@@ -189,7 +248,8 @@ def mount_read_only(v):
 
 @case(mounted=True, mount=False)
 def mount_over_files_is_told(v):
-    """A mount point with files in it is refused or told in one line; the files come back after umount."""
+    """A mount point with files in it is refused or told in one line; the files come back after
+    umount."""
     v.format()
     put(v.mnt + '/hidden', b'h')
     done = v.mount(check=False)
@@ -219,7 +279,8 @@ def mount_over_a_dead_mount(v):
 
 @case(mounted=True)
 def umount_waits_for_the_data(v):
-    """When the umount helper returns the daemon is gone and the store may be mounted elsewhere at once."""
+    """When the umount helper returns the daemon is gone and the store may be mounted elsewhere at
+    once."""
     data = os.urandom(40 << 20)
     put('f', data)
     v.leave()
@@ -232,11 +293,15 @@ def umount_waits_for_the_data(v):
 
 @case(mounted=True)
 def umount_of_a_busy_mount_tells(v):
-    """A busy mount is refused with a message and stays whole; a lazy one ends after its last user."""
+    """A busy mount is refused with a message and stays whole; a lazy one ends after its last
+    user."""
     fd = create('f')
     os.write(fd, b'one')
     done = v.unmount(check=False)
-    check(done.returncode != 0 and 'busy' in done.stderr.lower(), f'exit {done.returncode}: {done.stderr!r}')
+    check(
+        done.returncode != 0 and 'busy' in done.stderr.lower(),
+        f'exit {done.returncode}: {done.stderr!r}',
+    )
     check(v.mounted())
     os.write(fd, b'two')
     v.leave()
@@ -252,15 +317,23 @@ def umount_of_nothing_is_loud(v):
     """Unmounting what is not mounted fails and names it."""
     v.format()
     done = v.unmount(check=False)
-    check(0 < done.returncode < 128 and v.mnt in done.stderr, f'exit {done.returncode}: {done.stderr!r}')
+    check(
+        0 < done.returncode < 128 and v.mnt in done.stderr,
+        f'exit {done.returncode}: {done.stderr!r}',
+    )
 
 
 @case(mounted=True)
 def sigint_and_sigterm_leave_no_dead_mount(v):
     """Signalled with operations in flight the daemon ends in order and the next mount works."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        writer = python('import os\nwhile True:\n fd=os.open("w",os.O_CREAT|os.O_WRONLY)\n os.write(fd,b"x"*300000)\n'
-                        ' os.fsync(fd); os.close(fd)\n', stderr=subprocess.DEVNULL)
+        writer = python(
+            (
+                'import os\nwhile True:\n fd=os.open("w",os.O_CREAT|os.O_WRONLY)\n'
+                ' os.write(fd,b"x"*300000)\n os.fsync(fd); os.close(fd)\n'
+            ),
+            stderr=subprocess.DEVNULL,
+        )
         time.sleep(0.2)
         daemon = v.pid()
         cwd = v.leave()
@@ -276,10 +349,16 @@ def sigint_and_sigterm_leave_no_dead_mount(v):
 @case(mounted=True, timeout=120)
 def mounting_again_and_again_leaves_nothing(v):
     """20 times mount, write, umount: the store and the run folders do not grow after the first."""
+
     def state():
         size = int(sh_ok(f'du -sk --apparent-size {v.store}').split()[0])
         names = len(sh_ok(f'find {v.store}').split('\n'))
-        return size, names, sh('ls -R /run/kvsyncfs /tmp 2>/dev/null | grep -c "kvsyncfs.*sock"').stdout
+        return (
+            size,
+            names,
+            sh('ls -R /run/kvsyncfs /tmp 2>/dev/null | grep -c "kvsyncfs.*sock"').stdout,
+        )
+
     sizes = []
     for _ in range(20):
         put('f', os.urandom(10 << 20))
@@ -288,17 +367,23 @@ def mounting_again_and_again_leaves_nothing(v):
         sizes.append(state())
         v.mount()
         v.enter(cwd)
-    check(sizes[-1][0] <= sizes[4][0] + (100 << 10), f'kilobytes of the store {[s[0] for s in sizes]}')
+    check(
+        sizes[-1][0] <= sizes[4][0] + (100 << 10), f'kilobytes of the store {[s[0] for s in sizes]}'
+    )
     check(sizes[-1][1] <= sizes[4][1] + 10, f'files of the store {[s[1] for s in sizes]}')
     equal(sizes[-1][2], sizes[0][2], 'sockets')
 
 
 @case(mounted=True, mount=False, timeout=180)
 def superblock_is_checked_before_use(v):
-    """Each flipped byte of the superblock, a short and an empty one: refused loudly or harmless, no signal."""
+    """Each flipped byte of the superblock, a short and an empty one: refused loudly or harmless,
+    no signal."""
     v.format()
-    path = next(p for p in (f'{v.store}/{n}' for n in sorted(os.listdir(v.store)))
-                if os.path.isfile(p) and 'super' in os.path.basename(p))
+    path = next(
+        p
+        for p in (f'{v.store}/{n}' for n in sorted(os.listdir(v.store)))
+        if os.path.isfile(p) and 'super' in os.path.basename(p)
+    )
     good = get(path)
 
     def attempt(data, what):
@@ -310,10 +395,16 @@ def superblock_is_checked_before_use(v):
         else:
             check(done.stderr.strip() and not v.mounted(), f'{what}: no message')
         return done.returncode
+
     for i in range(0, 512, 3):
-        check(attempt(good[:i] + bytes([good[i] ^ 0x20]) + good[i + 1:], f'byte {i}') or i > 200, f'byte {i} is not checked')
+        check(
+            attempt(good[:i] + bytes([good[i] ^ 0x20]) + good[i + 1 :], f'byte {i}') or i > 200,
+            f'byte {i} is not checked',
+        )
     for data in (b'', good[:100], good[:4095], bytes(4096), os.urandom(4096)):
-        check(attempt(data, f'{len(data)} bytes') != 0, f'a superblock of {len(data)} bytes was taken')
+        check(
+            attempt(data, f'{len(data)} bytes') != 0, f'a superblock of {len(data)} bytes was taken'
+        )
     equal(attempt(good, 'the good one'), 0)
 
 

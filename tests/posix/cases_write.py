@@ -4,8 +4,22 @@ import random
 import resource
 import signal
 
-from support import (PAGE, all_end_well, as_user, case, check, create, equal, fails, get, in_child, put, python, sh_ok,
-                     threads)
+from support import (
+    PAGE,
+    all_end_well,
+    as_user,
+    case,
+    check,
+    create,
+    equal,
+    fails,
+    get,
+    in_child,
+    put,
+    python,
+    sh_ok,
+    threads,
+)
 
 
 def append_to_write_only_handle(v):
@@ -51,16 +65,22 @@ def append_after_truncate(v):
 
 def append_by_three_processes(v):
     """Parallel O_APPEND writers lose, tear and overwrite no record."""
-    script = ('import os,sys\n'
-              'fd=os.open("f",os.O_WRONLY|os.O_CREAT|os.O_APPEND,0o644)\n'
-              'for i in range(700):\n'
-              '  os.write(fd, (sys.argv[1]*90+"%08d\\n"%i).encode())\n')
+    script = (
+        'import os,sys\n'
+        'fd=os.open("f",os.O_WRONLY|os.O_CREAT|os.O_APPEND,0o644)\n'
+        'for i in range(700):\n'
+        '  os.write(fd, (sys.argv[1]*90+"%08d\\n"%i).encode())\n'
+    )
     all_end_well([python(script, k) for k in 'abc'])
     lines = get('f').splitlines()
     equal(len(lines), 2100, 'records')
     for k in b'abc':
         mine = [line for line in lines if line[0] == k]
-        equal(mine, [bytes([k]) * 90 + b'%08d' % i for i in range(700)], 'records of one writer in order')
+        equal(
+            mine,
+            [bytes([k]) * 90 + b'%08d' % i for i in range(700)],
+            'records of one writer in order',
+        )
 
 
 def truncate_shows_no_old_bytes(v):
@@ -101,7 +121,8 @@ def truncate_shows_no_old_bytes_of_durable_data(v):
 
 
 def truncate_open_is_atomic_with_open(v):
-    """O_TRUNC empties the file for every handle and moves mtime and ctime; other handles write on."""
+    """O_TRUNC empties the file for every handle and moves mtime and ctime; other handles write
+    on."""
     put('f', b'A' * 5000)
     os.utime('f', (1, 1))
     reader = os.open('f', os.O_RDWR)
@@ -114,7 +135,8 @@ def truncate_open_is_atomic_with_open(v):
 
 
 def truncate_bad_arguments(v):
-    """Negative length EINVAL, directory EISDIR, missing ENOENT, a read-only handle EINVAL or EBADF."""
+    """Negative length EINVAL, directory EISDIR, missing ENOENT, a read-only handle EINVAL or
+    EBADF."""
     put('f')
     os.mkdir('d')
     fails('EINVAL', os.truncate, 'f', -1)
@@ -180,6 +202,7 @@ def write_beyond_the_largest_file(v):
 
 def write_beyond_file_size_limit(v):
     """RLIMIT_FSIZE: EFBIG and SIGXFSZ, a write across the limit is cut at it."""
+
     def child():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
@@ -187,6 +210,7 @@ def write_beyond_file_size_limit(v):
         equal(os.pwrite(fd, b'a' * 5000, 8000), 2000, 'bytes written across the limit')
         fails('EFBIG', os.pwrite, fd, b'x', 10000)
         fails('EFBIG', os.ftruncate, fd, 10001)
+
     in_child(child)
     equal(os.stat('f').st_size, 10000)
 
@@ -203,6 +227,7 @@ def write_to_unreadable_file(v):
         os.pwrite(fd, b'B', 50)
         os.close(fd)
         fails('EACCES', os.open, 'f', os.O_RDONLY)
+
     as_user(child)
     equal(get('f'), b'a' * 50 + b'B' + b'a' * 49)
 
@@ -239,12 +264,13 @@ def write_of_many_pieces(v):
     equal(os.pwritev(fd, pieces, 1_000_001), len(whole))
     buffers = [bytearray(n) for n in (5, 10_000, 200_000)]
     equal(os.preadv(fd, buffers, 1_000_001), len(whole))
-    equal(b''.join(buffers)[:len(whole)], whole)
+    equal(b''.join(buffers)[: len(whole)], whole)
     equal(get('f'), whole + bytes(1_000_001 - len(whole)) + whole)
 
 
 def write_in_place_with_hard_link(v):
-    """Rewriting in place and shortening (as rsync --inplace does) keeps inode, link and exact bytes."""
+    """Rewriting in place and shortening (as rsync --inplace does) keeps inode, link and exact
+    bytes."""
     data = bytearray(os.urandom(10 << 20))
     put('f', data)
     os.link('f', 'g')
@@ -269,6 +295,7 @@ def write_by_64_threads(v):
     def stripe(k):
         for i in range(40):
             os.pwrite(fd, bytes([k + 1]) * 1000, (i * 64 + k) * 1000)
+
     threads(64, stripe)
     want = b''.join(bytes([k + 1]) * 1000 for k in range(64)) * 40
     equal(get('f'), want)
@@ -288,8 +315,10 @@ def write_is_seen_by_every_handle_at_once(v):
 def write_of_a_megabyte_is_whole_for_readers(v):
     """A reader beside a writer of whole blocks sees bytes that were written, never other ones."""
     put('f', b'\1' * (1 << 20))
-    script = ('import os\nfd=os.open("f",os.O_WRONLY)\n'
-              'for i in range(60): os.pwrite(fd, bytes([i%3+1])*(1<<20), 0)\n')
+    script = (
+        'import os\nfd=os.open("f",os.O_WRONLY)\n'
+        'for i in range(60): os.pwrite(fd, bytes([i%3+1])*(1<<20), 0)\n'
+    )
     writer = python(script)
     while writer.poll() is None:
         data = get('f')
@@ -325,5 +354,7 @@ def small_files_keep_their_bytes(v):
 def written_bytes_copy_in_every_way(v):
     """cp -a, cat, dd and tar give the same bytes as were written."""
     put('f', os.urandom(3_000_001))
-    sh_ok('cp -a f g && cmp f g && cat f > h && cmp f h && dd if=f of=i bs=7777 status=none && cmp f i && '
-          'tar cf t f && mkdir x && tar xf t -C x && cmp f x/f')
+    sh_ok(
+        'cp -a f g && cmp f g && cat f > h && cmp f h && dd if=f of=i bs=7777 status=none && cmp f'
+        ' i && tar cf t f && mkdir x && tar xf t -C x && cmp f x/f'
+    )

@@ -1,5 +1,5 @@
-# One test per conformance case; run.py finds the same functions. Cases are independent (each has a store
-# and a mount of its own), so they run in parallel.
+# One test per conformance case; run.py finds the same functions. Cases are independent
+# (each has a store and a mount of its own), so they run in parallel.
 file(GLOB posix_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/cases_*.py)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${posix_files})
 foreach(file ${posix_files})

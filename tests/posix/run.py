@@ -4,7 +4,8 @@
 usage: run.py --build DIR [--work DIR] [--list] [--keep] [CASE ...]
        run.py --plain DIR [CASE ...]      the same rules on a plain folder (proves the cases)
 
-A case is a function `name(v)` of a cases_*.py file; its docstring is the rule it holds the product to.
+A case is a function `name(v)` of a cases_*.py file; its docstring is the rule it holds the
+product to.
 Exit status: 0 all passed, 1 a case failed, 77 every case was skipped.
 """
 import argparse
@@ -121,7 +122,8 @@ def kill_leftovers(volume):
 
 
 def finish(function, volume):
-    """After a passed case: the mount ends in order and the store is clean. Returns the complaint."""
+    """After a passed case: the mount ends in order and the store is clean. Returns the
+    complaint."""
     if volume.plain or not setting(function, 'check', True):
         return None
     try:
@@ -138,7 +140,10 @@ def finish(function, volume):
         if 'fsck.kvsyncfs' in volume.tools:
             done = volume.fsck(check=False)
             if done.returncode != 0:
-                return f'fsck.kvsyncfs: exit {done.returncode}: {done.stdout[-800:]} {done.stderr[-400:]}'
+                return (
+                    f'fsck.kvsyncfs: exit {done.returncode}:'
+                    f' {done.stdout[-800:]} {done.stderr[-400:]}'
+                )
     except Exception as error:  # pylint: disable=broad-except
         return f'unmount at the end: {error}'
     return None
@@ -147,9 +152,13 @@ def finish(function, volume):
 def run_case(name, function, args, pipe):
     root = tempfile.mkdtemp(prefix=name + '.', dir=args.work)
     os.chmod(root, 0o755)
-    volume = Volume(args.build, os.path.join(root, 'v'), size=setting(function, 'size', '1G'),
-                    options=','.join(filter(None, [OPTIONS, setting(function, 'options', '')])),
-                    plain=bool(args.plain))
+    volume = Volume(
+        args.build,
+        os.path.join(root, 'v'),
+        size=setting(function, 'size', '1G'),
+        options=','.join(filter(None, [OPTIONS, setting(function, 'options', '')])),
+        plain=bool(args.plain),
+    )
     started = time.monotonic()
     code, complaint = 1, None
     try:
@@ -223,7 +232,9 @@ def main():
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake)
     words = [run_case(name, cases[name], args, pipe) for name in (args.cases or cases)]
-    print(f'{words.count("PASS")} passed, {words.count("FAIL")} failed, {words.count("SKIP")} skipped')
+    print(
+        f'{words.count("PASS")} passed, {words.count("FAIL")} failed, {words.count("SKIP")} skipped'
+    )
     if 'FAIL' in words:
         return 1
     return SKIPPED if set(words) == {'SKIP'} else 0

@@ -26,11 +26,14 @@ class Skip(Exception):
 
 
 def case(**settings):
-    """Settings of a case: mounted (needs a real mount), mount (False: starts unmounted), timeout (s),
-    size (of the store), options (added mount options), check (False: no orderly end is expected)."""
+    """Settings of a case: mounted (needs a real mount), mount (False: starts unmounted), timeout,
+    size (of the store), options (added mount options), check (False: no orderly end is expected).
+    """
+
     def mark(function):
         function.settings = settings
         return function
+
     return mark
 
 
@@ -48,9 +51,11 @@ def equal(got, want, what=''):
     if got != want:
         where = ''
         if isinstance(got, (bytes, bytearray)) and isinstance(want, (bytes, bytearray)):
-            at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
+            at = next(
+                (i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want))
+            )
             where = f' first difference at {at}, lengths {len(got)} and {len(want)};'
-            got, want = got[at:at + 24], want[at:at + 24]
+            got, want = got[at : at + 24], want[at : at + 24]
         raise AssertionError(f'{what}:{where} got {short(got)}, want {short(want)}')
 
 
@@ -66,7 +71,10 @@ def code(function, *args, **kwargs):
 def fails(names, function, *args, **kwargs):
     """The call fails with one of the errno names (separated by blanks)."""
     got = code(function, *args, **kwargs)
-    check(got in names.split(), f'{function.__name__}{short(args)}: got {got or "success"}, want {names}')
+    check(
+        got in names.split(),
+        f'{function.__name__}{short(args)}: got {got or "success"}, want {names}',
+    )
 
 
 def put(path, data=b'x', mode='wb'):
@@ -84,13 +92,23 @@ def create(path, flags=0, mode=0o644):
 
 
 def sh(script, timeout=60, **kwargs):
-    return subprocess.run(['bash', '-c', script], capture_output=True, text=True, timeout=timeout, check=False,
-                          stdin=subprocess.DEVNULL, **kwargs)
+    return subprocess.run(
+        ['bash', '-c', script],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        **kwargs,
+    )
 
 
 def sh_ok(script, timeout=60, **kwargs):
     done = sh(script, timeout, **kwargs)
-    check(done.returncode == 0, f'`{script}`: exit {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}')
+    check(
+        done.returncode == 0,
+        f'`{script}`: exit {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}',
+    )
     return done.stdout
 
 
@@ -131,11 +149,13 @@ def in_child(function):
 
 def as_user(function, uid=NOBODY, gid=NOBODY, groups=()):
     """Runs `function` in a child without any privilege."""
+
     def child():
         os.setgroups(list(groups))
         os.setgid(gid)
         os.setuid(uid)
         function()
+
     in_child(child)
 
 
@@ -148,6 +168,7 @@ def threads(count, function):
             function(index)
         except BaseException as error:  # pylint: disable=broad-except
             errors.append(error)
+
     running = [threading.Thread(target=body, args=(i,)) for i in range(count)]
     for thread in running:
         thread.start()
@@ -191,8 +212,13 @@ def aligned(size):
 
 
 class Dirent(ctypes.Structure):
-    _fields_ = [('ino', ctypes.c_uint64), ('offset', ctypes.c_int64), ('length', ctypes.c_ushort),
-                ('kind', ctypes.c_ubyte), ('name', ctypes.c_char * 256)]
+    _fields_ = [
+        ('ino', ctypes.c_uint64),
+        ('offset', ctypes.c_int64),
+        ('length', ctypes.c_ushort),
+        ('kind', ctypes.c_ubyte),
+        ('name', ctypes.c_char * 256),
+    ]
 
 
 class Stream:
@@ -238,6 +264,7 @@ class Alarm:
         def ring(*_):
             if self.raises:
                 raise InterruptedError(errno.EINTR, 'alarm')
+
         self.old = signal.signal(signal.SIGALRM, ring)
         signal.setitimer(signal.ITIMER_REAL, self.seconds)
 

@@ -34,6 +34,15 @@ MutableBytes scratch_bytes(char* scratch, std::size_t size) {
   return {reinterpret_cast<std::byte*>(scratch), size};
 }
 
+/// RocksDB joins paths freely ("dir//file", "dir/"); a Disk knows each by one spelling.
+std::string clean(const std::string& path) {
+  std::string out;
+  for (char c : path)
+    if (c != '/' || out.empty() || out.back() != '/') out.push_back(c);
+  if (out.size() > 1 && out.back() == '/') out.pop_back();
+  return out;
+}
+
 class SequentialFile final : public rocksdb::FSSequentialFile {
  public:
   SequentialFile(std::unique_ptr<File> file, std::string path)
@@ -134,21 +143,21 @@ class DiskFileSystem final : public rocksdb::FileSystem {
   IOStatus NewSequentialFile(const std::string& path, const FileOptions&,
                              std::unique_ptr<rocksdb::FSSequentialFile>* result,
                              IODebugContext*) override {
-    auto file = disk_.open(path, OpenMode::kRead);
+    auto file = disk_.open(clean(path), OpenMode::kRead);
     if (file) *result = std::make_unique<SequentialFile>(std::move(*file), path);
     return to_rocks(file, path);
   }
   IOStatus NewRandomAccessFile(const std::string& path, const FileOptions&,
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
                                IODebugContext*) override {
-    auto file = disk_.open(path, OpenMode::kRead);
+    auto file = disk_.open(clean(path), OpenMode::kRead);
     if (file) *result = std::make_unique<RandomAccessFile>(std::move(*file), path);
     return to_rocks(file, path);
   }
   IOStatus NewWritableFile(const std::string& path, const FileOptions&,
                            std::unique_ptr<rocksdb::FSWritableFile>* result,
                            IODebugContext*) override {
-    auto file = disk_.open(path, OpenMode::kCreateOrOpen);
+    auto file = disk_.open(clean(path), OpenMode::kCreateOrOpen);
     if (!file) return to_rocks(file, path);
     auto emptied = (*file)->truncate(0);
     if (emptied) *result = std::make_unique<WritableFile>(std::move(*file), path);
@@ -156,38 +165,38 @@ class DiskFileSystem final : public rocksdb::FileSystem {
   }
   IOStatus NewDirectory(const std::string& path, const IOOptions&,
                         std::unique_ptr<rocksdb::FSDirectory>* result, IODebugContext*) override {
-    *result = std::make_unique<Directory>(disk_, path);
+    *result = std::make_unique<Directory>(disk_, clean(path));
     return IOStatus::OK();
   }
 
   IOStatus FileExists(const std::string& path, const IOOptions&, IODebugContext*) override {
-    auto there = disk_.exists(path);
+    auto there = disk_.exists(clean(path));
     if (!there) return to_rocks(there, path);
     return *there ? IOStatus::OK() : IOStatus::NotFound(path);
   }
   IOStatus GetChildren(const std::string& directory, const IOOptions&,
                        std::vector<std::string>* result, IODebugContext*) override {
-    auto names = disk_.list(directory);
+    auto names = disk_.list(clean(directory));
     if (names) *result = std::move(*names);
     return to_rocks(names, directory);
   }
   IOStatus DeleteFile(const std::string& path, const IOOptions&, IODebugContext*) override {
-    return to_rocks(disk_.remove(path), path);
+    return to_rocks(disk_.remove(clean(path)), path);
   }
   IOStatus CreateDir(const std::string& path, const IOOptions&, IODebugContext*) override {
-    return to_rocks(disk_.make_directory(path), path);
+    return to_rocks(disk_.make_directory(clean(path)), path);
   }
   IOStatus CreateDirIfMissing(const std::string& path, const IOOptions&, IODebugContext*) override {
-    auto made = disk_.make_directory(path);
+    auto made = disk_.make_directory(clean(path));
     if (!made && made.error().code == Code::kExists) return IOStatus::OK();
     return to_rocks(made, path);
   }
   IOStatus DeleteDir(const std::string& path, const IOOptions&, IODebugContext*) override {
-    return to_rocks(disk_.remove_directory(path), path);
+    return to_rocks(disk_.remove_directory(clean(path)), path);
   }
   IOStatus GetFileSize(const std::string& path, const IOOptions&, std::uint64_t* size,
                        IODebugContext*) override {
-    auto bytes = disk_.size_of(path);
+    auto bytes = disk_.size_of(clean(path));
     if (bytes) *size = *bytes;
     return to_rocks(bytes, path);
   }
@@ -199,7 +208,7 @@ class DiskFileSystem final : public rocksdb::FileSystem {
   }
   IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions&,
                       IODebugContext*) override {
-    return to_rocks(disk_.rename(from, to), from);
+    return to_rocks(disk_.rename(clean(from), clean(to)), from);
   }
   IOStatus LockFile(const std::string&, const IOOptions&, rocksdb::FileLock** lock,
                     IODebugContext*) override {
@@ -220,13 +229,13 @@ class DiskFileSystem final : public rocksdb::FileSystem {
   }
   IOStatus GetFreeSpace(const std::string& path, const IOOptions&, std::uint64_t* free,
                         IODebugContext*) override {
-    auto space = disk_.space(path);
+    auto space = disk_.space(clean(path));
     if (space) *free = space->available_bytes;
     return to_rocks(space, path);
   }
   IOStatus IsDirectory(const std::string& path, const IOOptions&, bool* yes,
                        IODebugContext*) override {
-    auto directory = disk_.is_directory(path);
+    auto directory = disk_.is_directory(clean(path));
     if (directory) *yes = *directory;
     return to_rocks(directory, path);
   }

@@ -44,7 +44,7 @@ struct StoreOptions {
   std::uint64_t volume_tag = 0;
   std::uint64_t size_bytes = 0;     ///< of all segment files together
   std::uint64_t segment_size_bytes = 64u << 20;  ///< multiple of 4096
-  std::size_t open_files_max = 256;
+  std::size_t open_files_max = 256;  ///< besides those being written or not yet synced, at most 16
   bool read_only = false;
   /// Commits OpenSegment, and SealSegment: the store asks, the engine's log decides the id. May be
   /// called from append and reserve, without any lock of the store that a read needs.
@@ -81,8 +81,9 @@ class SegmentStore {
   /// seal_segment) the open ones of the former life where their valid batches end.
   virtual Status adopt(std::span<const KnownSegment> known) = 0;
 
-  /// Makes room for `bytes` more of user data, beyond what is reserved already. append does not take from
-  /// it: the caller gives back with unreserve, after the append, what it had reserved for it. Errors: kNoSpace (size_bytes reached or disk full; the caller cleans and retries), kIo.
+  /// Makes room for `bytes` more of user data, whole pages, beyond what is reserved already. append does not
+  /// take from it: the caller gives back with unreserve, after the append, what it had reserved for it.
+  /// Errors: kNoSpace (size_bytes reached or disk full; the caller cleans and retries), kIo, kReadOnly.
   virtual Status reserve(std::uint64_t bytes) = 0;
   virtual void unreserve(std::uint64_t bytes) = 0;
 

@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace kvsyncfs {
+namespace {
+
+/// So many files may wait for a sync before the writer syncs them, which bounds the open files.
+constexpr std::size_t kUnsyncedSegmentsMax = 16;
+
+}  // namespace
 
 SegmentWriter::SegmentWriter(Stream stream, Disk& disk, const StoreOptions& options,
                              SegmentIndex& index, Space& space, Syncer& syncer, StoreCounts& counts)
@@ -62,7 +68,7 @@ Status SegmentWriter::seal() {
   index_.release(segment_);
   segment_.reset();
   space_.set_left(stream_, 0);
-  return {};
+  return syncer_.pending_count() < kUnsyncedSegmentsMax ? Status{} : syncer_.sync();
 }
 
 Status SegmentWriter::open_next() {

@@ -19,6 +19,11 @@ void Syncer::changed_directory() {
   pending_.directory = true;
 }
 
+std::size_t Syncer::pending_count() const {
+  std::lock_guard lock(mutex_);
+  return pending_.segments.size();
+}
+
 Status Syncer::sync() {
   std::unique_lock lock(mutex_);
   const std::uint64_t target = told_;

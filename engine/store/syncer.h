@@ -23,6 +23,8 @@ class Syncer {
   void wrote(const SegmentPtr& segment);
   /// So has the directory.
   void changed_directory();
+  /// Segments that wait for a sync; each stays open until then.
+  std::size_t pending_count() const;
   /// All that was told before the call is durable. Errors: kIo.
   Status sync();
 
@@ -35,7 +37,7 @@ class Syncer {
 
   Disk& disk_;
   const std::string directory_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable done_;
   Work pending_;
   std::uint64_t told_ = 0, synced_ = 0;  // counts of calls of wrote and changed_directory

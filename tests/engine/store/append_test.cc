@@ -9,8 +9,8 @@ using SegmentStoreAppend = StoreTest;
 
 TEST_F(SegmentStoreAppend, EverySizeComesBack) {
   make();
-  for (const std::size_t size : {1u, 100u, 4095u, 4096u, 4097u, 8192u, 12345u, 100'000u, 262'144u,
-                                 1'000'001u}) {
+  for (const std::size_t size :
+       {1u, 100u, 4095u, 4096u, 4097u, 8192u, 12345u, 100'000u, 262'144u, 1'000'001u}) {
     const std::vector<std::string> runs{random_bytes(size, size)};
     expect_content(runs, append(runs));
   }

@@ -1,5 +1,5 @@
-// The real disk, with faults on demand: what the store is to survive without a crash. Counts what the
-// tests ask for. Thread: any; faults are set between operations.
+// The real disk, with faults on demand: what the store is to survive without a crash. Counts what
+// the tests ask for. Thread: any; faults are set between operations.
 #pragma once
 
 #include <atomic>

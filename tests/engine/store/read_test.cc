@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <thread>
+
+#include "tests/engine/store/store_fixture.h"
+
+namespace kvsyncfs {
+namespace {
+
+using SegmentStoreRead = StoreTest;
+
+TEST_F(SegmentStoreRead, AnyRangeOfABatchComesBack) {
+  make();
+  const std::string content = random_bytes(20 * kPageSize, 1);
+  const Placed at = append_one(content);
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 500; ++i) {
+    const std::size_t offset = random() % content.size();
+    const std::size_t size = random() % (content.size() - offset);
+    std::string out(size, '?');
+    ASSERT_TRUE(store_->read(at.segment, at.segment_offset + offset,
+                             {reinterpret_cast<std::byte*>(out.data()), size}));
+    ASSERT_EQ(out, content.substr(offset, size)) << offset << " " << size;
+  }
+}
+
+TEST_F(SegmentStoreRead, AlignedPagesComeBackInPlace) {
+  make();
+  const std::string content = random_bytes(20 * kPageSize, 1);
+  const Placed at = append_one(content);
+  AlignedBuffer out(3 * kPageSize);
+  ASSERT_TRUE(store_->read(at.segment, at.segment_offset + 5 * kPageSize, out.bytes()));
+  EXPECT_EQ(as_string(out.bytes()), content.substr(5 * kPageSize, 3 * kPageSize));
+  EXPECT_EQ(store_->counters().read_bytes, 3 * kPageSize);
+}
+
+TEST_F(SegmentStoreRead, ReadsSurviveReopening) {
+  make();
+  std::vector<std::string> runs;
+  std::vector<Placed> placed;
+  for (std::size_t i = 0; i < 300; ++i) {  // small and large batches over several segments
+    runs.push_back(random_bytes(1 + i * 61 % 30'000, i));
+    for (Placed p : append({runs.back()})) {
+      p.run = i;
+      placed.push_back(p);
+    }
+  }
+  reopen();
+  ASSERT_TRUE(store_->adopt(known()));
+  expect_content(runs, placed);
+  EXPECT_EQ(store_->counters().corrupt_pages, 0u);
+}
+
+TEST_F(SegmentStoreRead, PagesInBatchCountToItsEnd) {
+  make();
+  append_one(random_bytes(10 * kPageSize, 1));
+  const SegmentId id{1};
+  EXPECT_EQ(*store_->pages_in_batch_from(id, 1), 10u);
+  EXPECT_EQ(*store_->pages_in_batch_from(id, 10), 1u);
+  EXPECT_EQ(store_->pages_in_batch_from(id, 0).error().code, Code::kCorrupt);
+  EXPECT_EQ(store_->pages_in_batch_from(id, 11).error().code, Code::kCorrupt);
+  EXPECT_EQ(store_->pages_in_batch_from(id, 1u << 30).error().code, Code::kCorrupt);
+  EXPECT_EQ(store_->pages_in_batch_from(SegmentId{99}, 1).error().code, Code::kNotFound);
+}
+
+TEST_F(SegmentStoreRead, ARangeOverTheBatchesEndIsRefused) {
+  make();
+  const Placed at = append_one(random_bytes(3 * kPageSize, 1));
+  append_one("next batch");
+  AlignedBuffer out(5 * kPageSize);
+  EXPECT_EQ(store_->read(at.segment, at.segment_offset, out.bytes()).error().code, Code::kCorrupt);
+}
+
+TEST_F(SegmentStoreRead, FlippedByteCostsItsPageOnly) {
+  make();
+  const std::string content = random_bytes(3 * kPageSize, 1);
+  const Placed at = append_one(content);
+  flip(at.segment, at.segment_offset + kPageSize + 17);
+  Placed page = at;
+  page.length = kPageSize;
+  EXPECT_EQ(*read(page), content.substr(0, kPageSize));
+  page.segment_offset += kPageSize;
+  const auto bad = read(page);
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().code, Code::kCorrupt);
+  EXPECT_EQ(bad.error().detail, "segment 1 page 2: bad checksum");
+  EXPECT_EQ(store_->counters().corrupt_pages, 1u);
+  page.segment_offset += kPageSize;
+  EXPECT_EQ(*read(page), content.substr(2 * kPageSize));
+}
+
+TEST_F(SegmentStoreRead, PaddingIsCheckedToo) {
+  make();
+  const Placed at = append_one("short");
+  flip(at.segment, at.segment_offset + 4000);
+  EXPECT_EQ(read(at).error().code, Code::kCorrupt);
+}
+
+TEST_F(SegmentStoreRead, SwappedPagesShow) {
+  make();
+  const Placed at = append_one(random_bytes(2 * kPageSize, 1));
+  const std::string first = peek(at.segment, at.segment_offset, kPageSize);
+  const std::string second = peek(at.segment, at.segment_offset + kPageSize, kPageSize);
+  poke(at.segment, at.segment_offset, second);
+  poke(at.segment, at.segment_offset + kPageSize, first);
+  EXPECT_EQ(read(at).error().code, Code::kCorrupt);
+  EXPECT_EQ(store_->counters().corrupt_pages, 2u);
+}
+
+TEST_F(SegmentStoreRead, EqualPagesInTheWrongPlaceShowAsWell) {
+  // Two batches alike: a write that went to the other one's place, checksum page and all.
+  make();
+  const Placed a = append_one("same bytes");
+  const Placed b = append_one("same bytes");
+  const std::string batch = peek(a.segment, a.segment_offset - kPageSize, 2 * kPageSize);
+  poke(b.segment, b.segment_offset - kPageSize, batch);
+  reopen();
+  EXPECT_EQ(read(b).error().code, Code::kCorrupt);
+  EXPECT_EQ(*read(a), "same bytes");
+}
+
+TEST_F(SegmentStoreRead, DamagedChecksumPageCostsItsBatchOnly) {
+  make();
+  const Placed a = append_one(random_bytes(5 * kPageSize, 1));
+  const Placed b = append_one(random_bytes(7 * kPageSize, 2));
+  const Placed c = append_one(random_bytes(3 * kPageSize, 3));
+  flip(b.segment, b.segment_offset - kPageSize + 100);
+  reopen();
+  EXPECT_TRUE(read(a));
+  EXPECT_EQ(read(b).error().code, Code::kCorrupt);
+  EXPECT_TRUE(read(c));
+}
+
+TEST_F(SegmentStoreRead, TruncatedFileIsCorrupt) {
+  make();
+  const Placed at = append_one(random_bytes(10 * kPageSize, 1));
+  std::filesystem::resize_file(path(at.segment), 5 * kPageSize + 100);
+  EXPECT_EQ(read(at).error().code, Code::kCorrupt);
+  reopen();
+  EXPECT_EQ(read(at).error().code, Code::kCorrupt);
+  std::filesystem::resize_file(path(at.segment), 0);
+  reopen();
+  EXPECT_EQ(read(at).error().code, Code::kCorrupt);
+}
+
+TEST_F(SegmentStoreRead, LostFileIsNotFound) {
+  make();
+  const Placed at = append_one("x");
+  std::filesystem::remove(path(at.segment));
+  reopen();
+  EXPECT_EQ(read(at).error().code, Code::kNotFound);
+}
+
+TEST_F(SegmentStoreRead, AnotherVolumesSegmentIsNotBelieved) {
+  make();
+  const Placed at = append_one("ours");
+  options_.volume_tag ^= 1;
+  reopen();
+  EXPECT_EQ(read(at).error().code, Code::kCorrupt);
+}
+
+TEST_F(SegmentStoreRead, OpenFilesStayBounded) {
+  options_.open_files_max = 4;
+  make();
+  std::vector<Placed> placed;
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < 40; ++i) {
+    runs.push_back(random_bytes(63 * kPageSize, i));  // one segment each
+    placed.push_back(append({runs.back()})[0]);
+    placed.back().run = i;
+  }
+  EXPECT_LE(disk_.faults.open_files_max, 4 + 17);  // and those not yet synced
+  ASSERT_TRUE(store_->sync());
+  disk_.faults.open_files_max = 0;
+  for (int round = 0; round < 3; ++round) expect_content(runs, placed);
+  EXPECT_LE(disk_.faults.open_files_max, 4 + 2);  // the one being written, the one being opened
+  EXPECT_GE(disk_.faults.open_files_max, 4);
+}
+
+TEST_F(SegmentStoreRead, ScrubCountsBadPages) {
+  make();
+  const Placed a = append_one(random_bytes(5 * kPageSize, 1));
+  const Placed b = append_one(random_bytes(7 * kPageSize, 2));
+  append_one(random_bytes(3 * kPageSize, 3));
+  const SegmentId id = a.segment;
+  std::uint64_t scanned = 0;
+  const auto progress = [&](std::uint64_t bytes) { scanned += bytes; };
+  EXPECT_EQ(*store_->scrub(id, progress), 0u);
+  EXPECT_EQ(scanned, 15 * kPageSize);
+  flip(id, a.segment_offset + 1);
+  flip(id, a.segment_offset + 3 * kPageSize);
+  EXPECT_EQ(*store_->scrub(id, progress), 2u);
+  flip(id, b.segment_offset - kPageSize + 50);  // a checksum page: all behind it cannot be verified
+  EXPECT_EQ(*store_->scrub(id, progress), 2u + 8u);
+  EXPECT_EQ(store_->scrub(SegmentId{77}, progress).error().code, Code::kNotFound);
+}
+
+TEST_F(SegmentStoreRead, ScrubMissesTheCutOffEnd) {
+  make();
+  const Placed at = append_one(random_bytes(10 * kPageSize, 1));
+  reopen();
+  ASSERT_TRUE(store_->adopt(known()));
+  std::filesystem::resize_file(path(at.segment), 0);
+  EXPECT_EQ(*store_->scrub(at.segment, [](auto) {}), 11u);
+}
+
+TEST_F(SegmentStoreRead, RemovedSegmentIsNotFound) {
+  make();
+  const Placed at = append({random_bytes(63 * kPageSize, 1)})[0];
+  append_one("next");
+  ASSERT_TRUE(store_->remove(at.segment));
+  EXPECT_EQ(read(at).error().code, Code::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(path(at.segment)));
+  EXPECT_TRUE(store_->remove(at.segment));  // as after a crash in between
+}
+
+TEST_F(SegmentStoreRead, ReadsUnderWayOutliveRemoval) {
+  make();
+  const std::string content = random_bytes(62 * kPageSize, 1);
+  std::atomic<bool> stop = false;
+  std::atomic<std::uint64_t> good = 0, wrong = 0;
+  std::atomic<std::uint64_t> current = 0;
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.emplace_back([&] {
+      AlignedBuffer out(62 * kPageSize);
+      while (!stop) {
+        const SegmentId id{current};
+        const Status status = store_->read(id, kPageSize, out.bytes());
+        if (status && as_string(out.bytes()) == content)
+          ++good;
+        else if (status || status.error().code != Code::kNotFound)
+          ++wrong;  // bytes of a file that was reused, or an error that is none
+      }
+    });
+  }
+  for (int i = 0; i < 200; ++i) {
+    const Placed at = append({content})[0];
+    current = at.segment.value;
+    if (at.segment.value > 1) {
+      EXPECT_TRUE(store_->remove(SegmentId{at.segment.value - 1}));
+    }
+    for (const std::uint64_t seen = good; good < seen + 2 && wrong == 0;) std::this_thread::yield();
+  }
+  stop = true;
+  for (auto& reader : readers) reader.join();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_LE(files().size(), 8u);  // spares were used again
+}
+
+}  // namespace
+}  // namespace kvsyncfs

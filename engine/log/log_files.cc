@@ -8,7 +8,7 @@ namespace kvsyncfs {
 namespace {
 
 constexpr std::size_t kFillStep = 256u << 10;  ///< bytes of zeros in one write
-constexpr std::size_t kSparesMax = 2;
+constexpr std::size_t kHurryStep = 1u << 20;  ///< bytes of zeros that a writer may have to wait for
 
 }  // namespace
 
@@ -26,6 +26,10 @@ std::string LogFiles::next_path() const { return options_.directory + "/next"; }
 std::uint64_t LogFiles::room() const {
   return active_ ? options_.file_size_bytes - active_->used_bytes : 0;
 }
+
+/// What a checkpoint at half of the capacity releases at once, and what is made meanwhile: so a
+/// busy log comes to a rest where it makes no files.
+std::size_t LogFiles::spares_max() const { return options_.file_count_max / 2 + 2; }
 
 Status LogFiles::format() {
   KVSYNCFS_ASSIGN(const LogScan scan, scan_log(disk_, options_, {}));
@@ -72,7 +76,9 @@ Status LogFiles::sync_closed() {
 Status LogFiles::ensure_room(std::uint64_t size) {
   if (room() >= size || !spares_.empty()) return {};
   if (!next_) KVSYNCFS_TRY(start_next_file());
-  // Filling the rest now would stop every writer for its time; a little slower syncs hurt less.
+  // Filling much now would stop every writer for its time; a little slower syncs hurt less.
+  if (next_->written_bytes + kHurryStep >= options_.file_size_bytes)
+    KVSYNCFS_TRY(fill_next_file(options_.file_size_bytes));
   return finish_next_file();
 }
 
@@ -191,7 +197,7 @@ Status LogFiles::trim(Position position) {
 /// A file that is not needed becomes a spare of a new generation, or goes. The caller syncs the
 /// directory.
 Status LogFiles::release(const ClosedFile& file) {
-  if (spares_.size() >= kSparesMax || file.size != options_.file_size_bytes)
+  if (spares_.size() >= spares_max() || file.size != options_.file_size_bytes)
     return disk_.remove(path(file.generation));
   KVSYNCFS_TRY(disk_.rename(path(file.generation), path(next_generation_)));
   spares_.push_back(next_generation_++);

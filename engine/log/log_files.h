@@ -90,6 +90,7 @@ class LogFiles {
   std::string path(std::uint64_t generation) const;
   std::string next_path() const;
   std::uint64_t room() const;
+  std::size_t spares_max() const;
   Status rotate();
   Status start_next_file();
   Status fill_next_file(std::uint64_t up_to);

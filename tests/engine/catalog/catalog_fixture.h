@@ -35,6 +35,7 @@ class TestCatalog {
     return o;
   }
 
+  void close() { catalog_.reset(); }
   /// As after a crash: what was not checkpointed is gone.
   void reopen(bool read_only = false) {
     catalog_.reset();

@@ -1,0 +1,51 @@
+// getattr, setattr.
+#include <sys/stat.h>
+
+#include <ctime>
+
+#include "fs/ops/op.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+Timestamp from_timespec(const timespec& t) { return {t.tv_sec, static_cast<std::uint32_t>(t.tv_nsec)}; }
+
+Timestamp wall_clock() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return from_timespec(now);
+}
+
+void get_attributes(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
+  Op op(req, OpKind::kGetattr);
+  op.attributes(id(ino), op.engine().attributes(id(ino)));
+}
+
+void set_attributes(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse_file_info*) {
+  Op op(req, OpKind::kSetattr);
+  AttributeChange change;
+  const auto asked = [to_set](int bit) { return (to_set & bit) != 0; };
+  if (asked(FUSE_SET_ATTR_MODE)) change.mode = attr->st_mode;
+  if (asked(FUSE_SET_ATTR_UID)) change.uid = attr->st_uid;
+  if (asked(FUSE_SET_ATTR_GID)) change.gid = attr->st_gid;
+  if (asked(FUSE_SET_ATTR_SIZE)) change.size = static_cast<std::uint64_t>(attr->st_size);
+  if (asked(FUSE_SET_ATTR_ATIME)) change.atime = from_timespec(attr->st_atim);
+  if (asked(FUSE_SET_ATTR_MTIME)) change.mtime = from_timespec(attr->st_mtim);
+  if (asked(FUSE_SET_ATTR_ATIME_NOW)) change.atime = wall_clock();
+  if (asked(FUSE_SET_ATTR_MTIME_NOW)) change.mtime = wall_clock();
+  // chown(2) clears the bits for everybody, truncate(2) for who may not keep them; an explicit mode is the
+  // caller's word.
+  const bool owner = change.uid || change.gid;
+  if (!change.mode) change.kill_privileges = owner || (change.size && loses_privileges(op.context()));
+  op.attributes(id(ino), op.engine().set_attributes(id(ino), change));
+}
+
+}  // namespace
+
+void add_attr_ops(fuse_lowlevel_ops& ops) {
+  ops.getattr = get_attributes;
+  ops.setattr = set_attributes;
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,103 @@
+// Bytes: open, create, read, write, flush, release, fsync.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "fs/ops/op.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+constexpr std::size_t kReadSizeMax = 1u << 20;  // as negotiated: max_pages of a request
+
+/// What stays the same over the life of a handle. Pages stay in the kernel over opens: on a lone node every change goes
+/// through them.
+void set_up_handle(fuse_file_info* fi) {
+  fi->keep_cache = 1;
+  // A read-only handle has nothing that close could report.
+  fi->noflush = (fi->flags & O_ACCMODE) == O_RDONLY;
+}
+
+void open_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  Op op(req, OpKind::kOpen);
+  if ((fi->flags & O_TRUNC) != 0) {
+    AttributeChange cut;
+    cut.size = 0;
+    cut.kill_privileges = loses_privileges(op.context());
+    const auto done = op.engine().set_attributes(id(ino), cut);
+    if (!done) return op.error(done.error());
+  }
+  if (op.face().atime && (fi->flags & O_NOATIME) == 0 && (fi->flags & O_ACCMODE) != O_WRONLY)
+    op.engine().touch(id(ino));
+  set_up_handle(fi);
+  fuse_reply_open(req, fi);
+}
+
+void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* fi) {
+  Op op(req, OpKind::kCreate);
+  NewNode node;
+  node.mode = (mode & 07777) | S_IFREG;
+  node.umask = op.context().umask;
+  node.uid = op.context().uid;
+  node.gid = op.context().gid;
+  auto created = op.engine().create(id(parent), name, node);
+  if (!created) return op.error(created.error());
+  set_up_handle(fi);
+  const fuse_entry_param e = to_entry(created->inode, created->attributes);
+  op.engine().retain(created->inode);
+  if (fuse_reply_create(req, &e, fi) != 0) op.engine().release(created->inode);
+}
+
+void read_file(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info*) {
+  Op op(req, OpKind::kRead);
+  thread_local AlignedBuffer buffer(kReadSizeMax);
+  size = std::min(size, buffer.size());
+  const auto got = op.engine().read(id(ino), static_cast<std::uint64_t>(offset), buffer.bytes().first(size));
+  if (!got) return op.error(got.error());
+  op.bytes(buffer.data(), *got);
+}
+
+void write_file(fuse_req_t req, fuse_ino_t ino, fuse_bufvec* in, off_t offset, fuse_file_info* fi) {
+  Op op(req, OpKind::kWrite);
+  // Splicing is off, so that libfuse hands over the one buffer that it read the request into.
+  if (in->count != 1 || (in->buf[0].flags & FUSE_BUF_IS_FD) != 0) return op.error(EIO);
+  const Bytes bytes(static_cast<const std::byte*>(in->buf[0].mem) + in->off, in->buf[0].size - in->off);
+  WriteOptions options;
+  // Pages that the kernel writes back for mmap come without a writer: they do not extend, and keep the bits.
+  options.append = (fi->flags & O_APPEND) != 0 && !fi->writepage;
+  options.kill_privileges = !fi->writepage && loses_privileges(op.context());
+  const Status written = op.engine().write(id(ino), static_cast<std::uint64_t>(offset), bytes, options);
+  if (!written) return op.error(written.error());
+  fuse_reply_write(req, bytes.size());
+}
+
+void flush_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
+  Op op(req, OpKind::kFlush);
+  op.done(op.engine().flush(id(ino)));
+}
+
+void release_file(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
+  Op op(req, OpKind::kRelease);
+  op.done({});
+}
+
+void sync_file(fuse_req_t req, fuse_ino_t ino, int, fuse_file_info*) {
+  Op op(req, OpKind::kFsync);
+  op.done(op.engine().sync(id(ino)));
+}
+
+}  // namespace
+
+void add_data_ops(fuse_lowlevel_ops& ops) {
+  ops.open = open_file;
+  ops.create = create_file;
+  ops.read = read_file;
+  ops.write_buf = write_file;
+  ops.flush = flush_file;
+  ops.release = release_file;
+  ops.fsync = sync_file;
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,155 @@
+// Directories: opendir, readdir, readdirplus, releasedir, fsyncdir.
+//
+// Offsets are the dentries' cookies, which are stable; "." has offset 1 and ".." has offset 2, and cookies are larger. A
+// handle keeps the entries that it read ahead, with the cookie they follow on, so that a seek or rewind just
+// reads again.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "fs/ops/op.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+constexpr std::size_t kChunk = 256;
+constexpr std::uint64_t kDotOffset = 1, kDotDotOffset = 2;
+
+struct DirHandle {
+  std::mutex mutex;  // the kernel sends one readdir a handle at a time; NFS may not
+  std::vector<ListEntry> entries;
+  std::uint64_t after = 0;      // `entries` follow this cookie
+  bool with_attributes = false;
+  bool filled = false;
+};
+
+DirHandle& handle(fuse_file_info* fi) { return *reinterpret_cast<DirHandle*>(fi->fh); }
+
+/// Fills one reply buffer; adds entries until one does not fit.
+class Listing {
+ public:
+  Listing(Op& op, std::size_t size, bool plus) : op_(op), buffer_(size), plus_(plus) {}
+
+  bool add(const char* name, std::uint64_t offset, InodeId inode, const Inode& attributes) {
+    fuse_entry_param e = to_entry(inode, attributes);
+    const std::size_t room = buffer_.size() - used_;
+    const std::size_t size =
+        plus_ ? fuse_add_direntry_plus(op_.request(), buffer_.data() + used_, room, name, &e, static_cast<off_t>(offset))
+              : fuse_add_direntry(op_.request(), buffer_.data() + used_, room, name, &e.attr, static_cast<off_t>(offset));
+    if (size > room) return false;
+    used_ += size;
+    return true;
+  }
+  bool add(const ListEntry& entry) {
+    Inode attributes = entry.attributes;
+    if (!plus_) attributes.mode = entry.dentry.type;
+    if (!add(entry.dentry.name.c_str(), entry.dentry.cookie, entry.dentry.inode, attributes)) return false;
+    if (plus_) {
+      op_.engine().retain(entry.dentry.inode);
+      retained_.push_back(entry.dentry.inode);
+    }
+    return true;
+  }
+  void reply() {
+    if (fuse_reply_buf(op_.request(), buffer_.data(), used_) == 0) return;
+    for (InodeId inode : retained_) op_.engine().release(inode);
+  }
+
+ private:
+  Op& op_;
+  std::vector<char> buffer_;
+  std::vector<InodeId> retained_;
+  std::size_t used_ = 0;
+  const bool plus_;
+};
+
+/// "." and ".." are not counted as look-ups by the kernel.
+bool add_dots(Listing& listing, std::uint64_t offset, InodeId directory, const Inode& inode) {
+  Inode dot;
+  dot.mode = S_IFDIR;
+  const InodeId up = inode.parent.value == 0 ? kRootInode : inode.parent;
+  if (offset < kDotOffset && !listing.add(".", kDotOffset, directory, dot)) return false;
+  return offset >= kDotDotOffset || listing.add("..", kDotDotOffset, up, dot);
+}
+
+Status fill(Op& op, DirHandle& dir, InodeId inode, std::uint64_t offset, bool plus, Listing& listing) {
+  std::uint64_t cookie = std::max(offset, kDotDotOffset);
+  for (;;) {
+    auto it = dir.entries.begin();
+    if (dir.filled && dir.with_attributes == plus && dir.after <= cookie)
+      it = std::find_if(it, dir.entries.end(), [&](const ListEntry& e) { return e.dentry.cookie > cookie; });
+    else
+      it = dir.entries.end();
+    if (it == dir.entries.end()) {
+      KVSYNCFS_ASSIGN(dir.entries, op.engine().list(inode, cookie, kChunk, plus));
+      dir.after = cookie;
+      dir.with_attributes = plus;
+      dir.filled = true;
+      if (dir.entries.empty()) return {};
+      it = dir.entries.begin();
+    }
+    for (; it != dir.entries.end(); ++it) {
+      if (!listing.add(*it)) return {};
+      cookie = it->dentry.cookie;
+    }
+  }
+}
+
+void read_entries(Op& op, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi, bool plus) {
+  const auto inode = op.engine().attributes(id(ino));
+  if (!inode) return op.error(inode.error());
+  const auto offset = static_cast<std::uint64_t>(off);
+  DirHandle& dir = handle(fi);
+  std::lock_guard lock(dir.mutex);
+  if (offset == 0) dir.filled = false;  // rewinddir(3) sees what is new
+  Listing listing(op, size, plus);
+  if (add_dots(listing, offset, id(ino), *inode)) {
+    const Status filled = fill(op, dir, id(ino), offset, plus, listing);
+    if (!filled) return op.error(filled.error());
+  }
+  listing.reply();
+}
+
+void open_dir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
+  Op op(req, OpKind::kOpendir);
+  auto dir = std::make_unique<DirHandle>();
+  fi->fh = reinterpret_cast<std::uint64_t>(dir.get());
+  if (fuse_reply_open(req, fi) == 0) (void)dir.release();  // releasedir deletes it
+}
+
+void read_dir(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi) {
+  Op op(req, OpKind::kReaddir);
+  read_entries(op, ino, size, off, fi, false);
+}
+
+void read_dir_plus(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi) {
+  Op op(req, OpKind::kReaddirplus);
+  read_entries(op, ino, size, off, fi, true);
+}
+
+void release_dir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
+  Op op(req, OpKind::kReleasedir);
+  std::unique_ptr<DirHandle>(&handle(fi)).reset();
+  op.done({});
+}
+
+void sync_dir(fuse_req_t req, fuse_ino_t ino, int, fuse_file_info*) {
+  Op op(req, OpKind::kFsyncdir);
+  op.done(op.engine().sync(id(ino)));
+}
+
+}  // namespace
+
+void add_dir_ops(fuse_lowlevel_ops& ops) {
+  ops.opendir = open_dir;
+  ops.readdir = read_dir;
+  ops.readdirplus = read_dir_plus;
+  ops.releasedir = release_dir;
+  ops.fsyncdir = sync_dir;
+}
+
+}  // namespace kvsyncfs

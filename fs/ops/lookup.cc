@@ -1,0 +1,67 @@
+// lookup, forget: how the kernel comes to know an inode and lets it go. Every entry reply counts one
+// reference in the engine; forget gives them back.
+#include "fs/ops/op.h"
+
+namespace kvsyncfs {
+
+fuse_entry_param to_entry(InodeId inode, const Inode& attributes) {
+  fuse_entry_param e{};
+  e.ino = inode.value;
+  e.generation = 1;  // inode numbers never repeat
+  e.attr = to_stat(inode, attributes);
+  e.attr_timeout = e.entry_timeout = kCacheSeconds;
+  return e;
+}
+
+void Op::entry(const Result<Entry>& result) {
+  if (!result) return error(result.error());
+  const fuse_entry_param e = to_entry(result->inode, result->attributes);
+  engine().retain(result->inode);
+  // The request may have been interrupted: then the kernel never saw the entry and will not forget it.
+  if (fuse_reply_entry(req_, &e) != 0) engine().release(result->inode);
+}
+
+namespace {
+
+Result<Entry> find(Engine& engine, InodeId parent, std::string_view name) {
+  if (name != "." && name != "..") return engine.lookup(parent, name);
+  KVSYNCFS_ASSIGN(Inode here, engine.attributes(parent));  // for NFS export
+  if (name == ".") return Entry{parent, std::move(here)};
+  const InodeId up = here.parent.value == 0 ? kRootInode : here.parent;
+  KVSYNCFS_ASSIGN(Inode above, engine.attributes(up));
+  return Entry{up, std::move(above)};
+}
+
+void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  Op op(req, OpKind::kLookup);
+  const auto found = find(op.engine(), id(parent), name);
+  if (!found && found.error().code == Code::kNotFound) {
+    fuse_entry_param none{};  // ino 0: the kernel remembers that there is nothing, until it makes the name
+    none.entry_timeout = kCacheSeconds;
+    fuse_reply_entry(req, &none);
+    return;
+  }
+  op.entry(found);
+}
+
+void forget(fuse_req_t req, fuse_ino_t ino, std::uint64_t count) {
+  Op op(req, OpKind::kForget);
+  op.engine().release(id(ino), count);
+  fuse_reply_none(req);
+}
+
+void forget_multi(fuse_req_t req, std::size_t count, fuse_forget_data* forgets) {
+  Op op(req, OpKind::kForget);
+  for (std::size_t i = 0; i < count; ++i) op.engine().release(id(forgets[i].ino), forgets[i].nlookup);
+  fuse_reply_none(req);  // frees `forgets`
+}
+
+}  // namespace
+
+void add_lookup_ops(fuse_lowlevel_ops& ops) {
+  ops.lookup = lookup;
+  ops.forget = forget;
+  ops.forget_multi = forget_multi;
+}
+
+}  // namespace kvsyncfs

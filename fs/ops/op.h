@@ -1,0 +1,84 @@
+// One FUSE request from its handler's begin to its one reply, counted and timed.
+#pragma once
+
+#define FUSE_USE_VERSION 312
+#include <fuse3/fuse_lowlevel.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+
+#include "engine/engine.h"
+#include "fs/attr.h"
+#include "fs/op_metrics.h"
+
+namespace kvsyncfs {
+
+/// What every handler works with; fuse_req_userdata() of each request.
+struct Face {
+  Engine& engine;
+  OpMetrics& metrics;
+  bool atime = true;
+};
+
+/// The kernel keeps names and attributes this long: on a lone node nothing else changes them.
+inline constexpr double kCacheSeconds = 86400;
+
+class Op {
+ public:
+  Op(fuse_req_t req, OpKind kind)
+      : req_(req), kind_(kind), face_(*static_cast<Face*>(fuse_req_userdata(req))), begin_(Clock::now()) {}
+  ~Op() {
+    const auto took = Clock::now() - begin_;
+    face_.metrics.record(kind_, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()), failed_);
+  }
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
+
+  Engine& engine() { return face_.engine; }
+  const Face& face() const { return face_; }
+  const fuse_ctx& context() const { return *fuse_req_ctx(req_); }
+
+  // Each is the one reply.
+  void error(int error_number) {
+    failed_ = true;
+    fuse_reply_err(req_, error_number);
+  }
+  void error(const Error& e) { error(to_errno(e.code)); }
+  void done(const Status& status) {
+    if (!status) return error(status.error());
+    fuse_reply_err(req_, 0);
+  }
+  void entry(const Result<Entry>& result);
+  void attributes(InodeId inode, const Result<Inode>& result) {
+    if (!result) return error(result.error());
+    const struct stat st = to_stat(inode, *result);
+    fuse_reply_attr(req_, &st, kCacheSeconds);
+  }
+  void bytes(const void* data, std::size_t size) { fuse_reply_buf(req_, static_cast<const char*>(data), size); }
+  fuse_req_t request() { return req_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  fuse_req_t req_;
+  const OpKind kind_;
+  Face& face_;
+  const Clock::time_point begin_;
+  bool failed_ = false;
+};
+
+fuse_entry_param to_entry(InodeId inode, const Inode& attributes);
+inline InodeId id(fuse_ino_t ino) { return InodeId{ino}; }
+/// Writers that may not keep set-user-ID bits: everybody but root (CAP_FSETID).
+inline bool loses_privileges(const fuse_ctx& context) { return context.uid != 0; }
+
+// What each file of ops/ offers to the table.
+void add_lookup_ops(fuse_lowlevel_ops& ops);
+void add_name_ops(fuse_lowlevel_ops& ops);
+void add_attr_ops(fuse_lowlevel_ops& ops);
+void add_dir_ops(fuse_lowlevel_ops& ops);
+void add_data_ops(fuse_lowlevel_ops& ops);
+void add_space_ops(fuse_lowlevel_ops& ops);
+void add_xattr_ops(fuse_lowlevel_ops& ops);
+
+}  // namespace kvsyncfs

@@ -1,0 +1,89 @@
+// Space: fallocate, copy_file_range, lseek, statfs, ioctl.
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "fs/ops/op.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+std::optional<AllocateMode> to_mode(int flags) {
+  switch (flags) {
+    case 0: return AllocateMode::kReserve;
+    case FALLOC_FL_KEEP_SIZE: return AllocateMode::kReserveKeepSize;
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: return AllocateMode::kPunchHole;
+    case FALLOC_FL_ZERO_RANGE: return AllocateMode::kZeroRange;
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE: return AllocateMode::kZeroRangeKeepSize;
+    default: return {};
+  }
+}
+
+void allocate(fuse_req_t req, fuse_ino_t ino, int flags, off_t offset, off_t length, fuse_file_info*) {
+  Op op(req, OpKind::kFallocate);
+  const auto mode = to_mode(flags);
+  if (!mode) return op.error(EOPNOTSUPP);
+  op.done(op.engine().allocate(id(ino), static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length), *mode));
+}
+
+void copy_range(fuse_req_t req, fuse_ino_t source, off_t source_offset, fuse_file_info*, fuse_ino_t target,
+                off_t target_offset, fuse_file_info*, std::size_t length, int flags) {
+  Op op(req, OpKind::kCopyFileRange);
+  if (flags != 0) return op.error(EINVAL);
+  // The reply has 32 bits for the count; the caller asks again for the rest.
+  constexpr std::uint64_t kReplyMax = 1u << 30;
+  const auto copied = op.engine().clone_range(id(source), static_cast<std::uint64_t>(source_offset), id(target),
+                                              static_cast<std::uint64_t>(target_offset),
+                                              std::min<std::uint64_t>(length, kReplyMax));
+  if (!copied) return op.error(copied.error());
+  fuse_reply_write(req, *copied);
+}
+
+void seek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file_info*) {
+  Op op(req, OpKind::kLseek);
+  if (whence != SEEK_DATA && whence != SEEK_HOLE) return op.error(EINVAL);
+  const auto found = op.engine().seek(id(ino), static_cast<std::uint64_t>(offset),
+                                      whence == SEEK_DATA ? SeekKind::kData : SeekKind::kHole);
+  if (!found) return op.error(found.error());
+  fuse_reply_lseek(req, static_cast<off_t>(*found));
+}
+
+void stat_fs(fuse_req_t req, fuse_ino_t) {
+  Op op(req, OpKind::kStatfs);
+  const auto space = op.engine().space();
+  if (!space) return op.error(space.error());
+  struct statvfs st {};
+  st.f_bsize = st.f_frsize = kPageSize;
+  st.f_blocks = space->total_bytes / kPageSize;
+  st.f_bfree = st.f_bavail = space->free_bytes / kPageSize;
+  st.f_files = space->total_inodes;
+  st.f_ffree = st.f_favail = space->free_inodes;
+  st.f_namemax = kNameSizeMax;
+  fuse_reply_statfs(req, &st);
+}
+
+void control(fuse_req_t req, fuse_ino_t, unsigned command, void*, fuse_file_info*, unsigned, const void*,
+             std::size_t, std::size_t out_size) {
+  Op op(req, OpKind::kIoctl);
+  // lsattr(1) and cp(1) ask; no inode flag is kept.
+  const long flags = 0;
+  if (command != FS_IOC_GETFLAGS || out_size < sizeof(int)) return op.error(ENOTTY);
+  fuse_reply_ioctl(req, 0, &flags, std::min(out_size, sizeof flags));
+}
+
+}  // namespace
+
+void add_space_ops(fuse_lowlevel_ops& ops) {
+  ops.fallocate = allocate;
+  ops.copy_file_range = copy_range;
+  ops.lseek = seek;
+  ops.statfs = stat_fs;
+  ops.ioctl = control;
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,132 @@
+// Transactions on the wire: golden bytes, round trips, and bad input.
+#include "engine/format/command.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/format/command_generator.h"
+
+namespace kvsyncfs {
+namespace {
+
+std::string bytes(std::initializer_list<int> values) {
+  std::string s;
+  for (int v : values) s.push_back(static_cast<char>(v));
+  return s;
+}
+
+Code code(std::string_view encoded) { return decode_transaction(encoded).error().code; }
+
+TEST(CommandFormat, GoldenBytesOfUnlink) {
+  Transaction t;
+  t.commands.push_back(UnlinkCommand{{0x0102030405060708}, "ab", true, {-1, 999'999'999}});
+  const std::string golden = bytes({1,    1,    0,                              // version, count
+                                    3,                                          // tag
+                                    8,    7,    6,    5,   4,   3,   2,   1,    // parent
+                                    2,    0,    0,    0,   'a', 'b',            // name
+                                    1,                                          // directory
+                                    255,  255,  255,  255, 255, 255, 255, 255,  // seconds
+                                    0xff, 0xc9, 0x9a, 0x3b});                   // nanoseconds
+  EXPECT_EQ(encode(t), golden);
+  EXPECT_EQ(encode(decode_transaction(golden).value()), golden);
+}
+
+TEST(CommandFormat, GoldenBytesOfWriteExtents) {
+  Transaction t;
+  t.commands.push_back(WriteExtentsCommand{{5}, {{1, 2, {3}, 4}}, Timestamp{6, 7}, true, {8, 9}});
+  const std::string golden =
+      bytes({1,       1, 0, 6, 5, 0, 0, 0, 0, 0, 0, 0,                // inode
+             32 + 64,                                                 // has mtime, kill privileges
+             6,       0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0,                // mtime
+             8,       0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0,                // time
+             1,       0, 0, 0,                                        // count
+             1,       0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,    // file offset, length
+             3,       0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0});  // segment, segment offset
+  EXPECT_EQ(encode(t), golden);
+}
+
+TEST(CommandFormat, TagsAreTheirPlacesFromOne) {
+  CommandGenerator generator(1);
+  for (std::size_t i = 0; i < std::variant_size_v<Command>; ++i) {
+    Transaction t;
+    t.commands.push_back(generator.command(i));
+    EXPECT_EQ(t.commands[0].index(), i);
+    EXPECT_EQ(static_cast<std::size_t>(encode(t)[3]), i + 1);
+  }
+}
+
+TEST(CommandFormat, EveryCommandComesBackAsItWas) {
+  CommandGenerator generator(2);
+  for (int round = 0; round < 2000; ++round) {
+    Transaction t = generator.transaction(6);
+    std::string encoded = encode(t);
+    auto decoded = decode_transaction(encoded);
+    ASSERT_TRUE(decoded) << describe(decoded.error());
+    ASSERT_EQ(decoded->commands.size(), t.commands.size());
+    for (std::size_t i = 0; i < t.commands.size(); ++i)
+      EXPECT_EQ(decoded->commands[i].index(), t.commands[i].index());
+    EXPECT_EQ(encode(*decoded), encoded);
+  }
+}
+
+TEST(CommandFormat, FieldsComeBackInTheirPlaces) {
+  Transaction t;
+  t.commands.push_back(CreateCommand{{1}, "name", 2, 3, 4, 5, 6, "target", {7, 8}});
+  t.commands.push_back(RenameCommand{{1}, "old", {2}, "new", RenameMode::kExchange, {3, 4}});
+  Transaction back = decode_transaction(encode(t)).value();
+  const auto& create = std::get<CreateCommand>(back.commands[0]);
+  EXPECT_EQ(create.parent, InodeId{1});
+  EXPECT_EQ(create.name, "name");
+  EXPECT_EQ(create.mode, 2u);
+  EXPECT_EQ(create.umask, 3u);
+  EXPECT_EQ(create.uid, 4u);
+  EXPECT_EQ(create.gid, 5u);
+  EXPECT_EQ(create.device, 6u);
+  EXPECT_EQ(create.target, "target");
+  EXPECT_EQ(create.time, (Timestamp{7, 8}));
+  const auto& rename = std::get<RenameCommand>(back.commands[1]);
+  EXPECT_EQ(rename.old_parent, InodeId{1});
+  EXPECT_EQ(rename.old_name, "old");
+  EXPECT_EQ(rename.new_parent, InodeId{2});
+  EXPECT_EQ(rename.new_name, "new");
+  EXPECT_EQ(rename.mode, RenameMode::kExchange);
+}
+
+TEST(CommandFormat, CutShortAnywhereIsCorrupt) {
+  CommandGenerator generator(3);
+  for (std::size_t kind = 0; kind < std::variant_size_v<Command>; ++kind) {
+    Transaction t;
+    t.commands.push_back(generator.command(kind));
+    std::string encoded = encode(t);
+    for (std::size_t size = 0; size < encoded.size(); ++size)
+      EXPECT_EQ(code(std::string_view(encoded).substr(0, size)), Code::kCorrupt);
+    EXPECT_EQ(code(encoded + "x"), Code::kCorrupt);
+  }
+}
+
+TEST(CommandFormat, NewerVersionAndUnknownCommandAreSaidSo) {
+  EXPECT_EQ(code(bytes({2, 0, 0})), Code::kNewerFormat);
+  EXPECT_EQ(code(bytes({1, 1, 0, 17})), Code::kNewerFormat);
+  EXPECT_EQ(code(bytes({0, 0, 0})), Code::kCorrupt);
+  EXPECT_EQ(code(bytes({1, 1, 0, 0})), Code::kCorrupt);
+}
+
+TEST(CommandFormat, CountsAreNotBelieved) {
+  EXPECT_EQ(code(bytes({1, 255, 255})), Code::kCorrupt);
+  EXPECT_EQ(code(bytes({1, 1, 4, 13})), Code::kCorrupt);
+  EXPECT_EQ(code(bytes({1, 1, 0, 16, 255, 255, 255, 255})), Code::kCorrupt);
+}
+
+TEST(CommandFormat, ValuesOutsideTheirRangeAreCorrupt) {
+  Transaction t;
+  t.commands.push_back(UnlinkCommand{{1}, "", false, {0, 0}});
+  std::string encoded = encode(t);
+  std::string bad = encoded;
+  bad[16] = 2;  // neither true nor false
+  EXPECT_EQ(code(bad), Code::kCorrupt);
+  bad = encoded;
+  bad.replace(encoded.size() - 4, 4, bytes({0x00, 0xca, 0x9a, 0x3b}));  // a whole second
+  EXPECT_EQ(code(bad), Code::kCorrupt);
+}
+
+}  // namespace
+}  // namespace kvsyncfs

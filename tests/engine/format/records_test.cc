@@ -1,0 +1,114 @@
+// The catalog's records: golden bytes, round trips, and bad input.
+#include "engine/format/records.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace kvsyncfs {
+namespace {
+
+Inode sample() {
+  Inode i;
+  i.mode = 0120777;
+  i.uid = 1;
+  i.gid = 2;
+  i.link_count = 3;
+  i.size = 4;
+  i.allocated_bytes = 5;
+  i.device = 6;
+  i.change = 7;
+  i.atime = {8, 9};
+  i.mtime = {-1, 10};
+  i.ctime = {11, 12};
+  i.birth = {13, 14};
+  i.parent = {15};
+  i.xattr_count = 16;
+  i.target = "link";
+  return i;
+}
+
+std::string hex(const std::string& s) {
+  std::string out;
+  for (char c : s)
+    for (int shift : {4, 0})
+      out.push_back("0123456789abcdef"[static_cast<unsigned char>(c) >> shift & 15]);
+  return out;
+}
+
+TEST(RecordFormat, GoldenBytesOfInode) {
+  EXPECT_EQ(hex(encode(sample())),
+            "01"  // version
+            "ffa10000"
+            "01000000"
+            "02000000"
+            "03000000"  // mode, uid, gid, link count
+            "0400000000000000"
+            "0500000000000000"  // size, allocated bytes
+            "0600000000000000"
+            "0700000000000000"          // device, change
+            "080000000000000009000000"  // atime
+            "ffffffffffffffff0a000000"  // mtime
+            "0b000000000000000c000000"  // ctime
+            "0d000000000000000e000000"  // birth
+            "0f00000000000000"
+            "10000000"  // parent, attributes
+            "04000000"
+            "6c696e6b");  // target
+  EXPECT_EQ(decode_inode(encode(sample())).value(), sample());
+}
+
+TEST(RecordFormat, GoldenBytesOfSegment) {
+  SegmentRecord record{SegmentState::kSealed, 0x1000, 0x0203};
+  EXPECT_EQ(hex(encode(record)),
+            "0102"
+            "0010000000000000"
+            "0302000000000000");
+  EXPECT_EQ(decode_segment(encode(record)).value(), record);
+}
+
+TEST(RecordFormat, CutShortOrTooLongIsCorrupt) {
+  for (const std::string& encoded : {encode(sample())}) {
+    for (std::size_t size = 0; size < encoded.size(); ++size)
+      EXPECT_EQ(decode_inode(encoded.substr(0, size)).error().code, Code::kCorrupt);
+    EXPECT_EQ(decode_inode(encoded + "x").error().code, Code::kCorrupt);
+  }
+  std::string segment = encode(SegmentRecord{});
+  for (std::size_t size = 0; size < segment.size(); ++size)
+    EXPECT_EQ(decode_segment(segment.substr(0, size)).error().code, Code::kCorrupt);
+  EXPECT_EQ(decode_segment(segment + "x").error().code, Code::kCorrupt);
+}
+
+TEST(RecordFormat, UnknownVersionOrStateIsCorrupt) {
+  std::string inode = encode(sample()), segment = encode(SegmentRecord{});
+  inode[0] = 2;
+  EXPECT_EQ(decode_inode(inode).error().code, Code::kCorrupt);
+  for (char state : {'\0', '\3'}) {
+    segment[1] = state;
+    EXPECT_EQ(decode_segment(segment).error().code, Code::kCorrupt);
+  }
+}
+
+TEST(RecordFormat, TargetLongerThanASymlinkIsCorrupt) {
+  Inode inode = sample();
+  inode.target = std::string(kSymlinkSizeMax, 't');
+  EXPECT_TRUE(decode_inode(encode(inode)));
+  inode.target.push_back('t');
+  EXPECT_EQ(decode_inode(encode(inode)).error().code, Code::kCorrupt);
+}
+
+RC_GTEST_PROP(RecordFormat, EveryInodeComesBackAsItWas, ()) {
+  Inode i;
+  i.mode = *rc::gen::arbitrary<std::uint32_t>();
+  i.size = *rc::gen::arbitrary<std::uint64_t>();
+  i.change = *rc::gen::arbitrary<std::uint64_t>();
+  i.mtime = {*rc::gen::arbitrary<std::int64_t>(),
+             *rc::gen::inRange<std::uint32_t>(0, 1'000'000'000)};
+  i.parent = {*rc::gen::arbitrary<std::uint64_t>()};
+  i.target = *rc::gen::arbitrary<std::string>();
+  auto back = decode_inode(encode(i));
+  RC_ASSERT(back.has_value());
+  RC_ASSERT(*back == i);
+}
+
+}  // namespace
+}  // namespace kvsyncfs

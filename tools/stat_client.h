@@ -1,0 +1,38 @@
+// Asks a daemon for its counters: one line to a Unix socket, one JSON document back.
+// Thread: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/error.h"
+
+namespace kvsyncfs {
+
+inline constexpr int kStatTimeoutMs = 5000;
+inline constexpr std::size_t kStatAnswerSizeMax = 16u << 20;  ///< bytes
+
+/// SIGINT and SIGTERM as a descriptor to wait on, so that every wait of the tool ends at once.
+/// Both stay blocked for the life of the process.
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  int fd() const { return fd_; }
+  /// Waits; true if a signal came before `timeout_ms` passed.
+  bool wait(std::int64_t timeout_ms) const;
+
+ private:
+  int fd_ = -1;
+};
+
+/// The answer to "stats", whole. `interrupt_fd` (or -1) ends the wait when it can be read.
+/// Errors: kNotFound, kAccess, kTimeout (the daemon is there but does not answer), kShutdown
+/// (interrupted), kNoMemory, kTooBig (answer above kStatAnswerSizeMax), kIo.
+Result<std::string> ask_daemon(const std::string& socket, int timeout_ms = kStatTimeoutMs,
+                               int interrupt_fd = -1);
+
+}  // namespace kvsyncfs

@@ -41,7 +41,7 @@ class Shard {
     const std::uint32_t entry = slots_[find(key, h)];
     if (entry == kEmpty) return false;
     frames_[entry - 1].referenced = true;
-    std::memcpy(out.data(), page(entry - 1) + offset, out.size());
+    if (!out.empty()) std::memcpy(out.data(), page(entry - 1) + offset, out.size());
     return true;
   }
 

@@ -18,6 +18,7 @@ class LocalLogFailure : public LocalLogTest {
       ASSERT_FALSE(appended);
       EXPECT_EQ(appended.error().code, Code::kIo);
       EXPECT_FALSE(log_->freeze([](Position) { ADD_FAILURE() << "checkpoint of a failed log"; }));
+      EXPECT_FALSE(log_->trim(durable)) << "nobody knows what the disk holds";
     }
     EXPECT_TRUE(log_->sync(durable)) << "what was confirmed stays confirmed";
   }

@@ -1,0 +1,238 @@
+#include "fs/request_server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <list>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fs/barrier_runner.h"
+
+namespace kvsyncfs {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kPatience{2};
+constexpr std::size_t kClientsMax = 16;
+constexpr std::size_t kClientsOfRoot = 4;
+constexpr std::size_t kRequestSizeMax = 64;
+
+std::string failure_json(std::string_view reason) {
+  return boost::json::serialize(boost::json::object{{"ok", false}, {"error", reason}}) + "\n";
+}
+
+/// One connection: reads a line, perhaps waits for a barrier, writes the answer.
+struct Client {
+  int fd;
+  bool is_root;
+  SteadyClock::time_point deadline = SteadyClock::now() + kPatience;
+  std::string request = {};
+  std::uint64_t ticket = 0;  ///< of the barrier that it waits for
+  std::string answer = {};
+  std::size_t sent = 0;
+  bool is_done = false;
+
+  /// A waiting client is only watched for its end, which poll always reports.
+  short events() const {
+    if (!answer.empty()) return POLLOUT;
+    return ticket != 0 ? short{0} : short{POLLIN};
+  }
+  void reply(std::string text) {
+    answer = std::move(text);
+    deadline = SteadyClock::now() + kPatience;
+    ticket = 0;
+  }
+  void receive() {
+    std::array<char, kRequestSizeMax + 1> part;
+    const ssize_t size = ::recv(fd, part.data(), part.size(), 0);
+    if (size > 0) request.append(part.data(), static_cast<std::size_t>(size));
+    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) is_done = true;
+  }
+  void send() {
+    const ssize_t size =
+        ::send(fd, answer.data() + sent, answer.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (size > 0) {
+      sent += static_cast<std::size_t>(size);
+      deadline = SteadyClock::now() + kPatience;
+    }
+    if (sent == answer.size() || (size < 0 && errno != EAGAIN && errno != EINTR)) is_done = true;
+  }
+};
+
+bool is_root(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == 0;
+}
+
+}  // namespace
+
+class RequestServer::Impl {
+ public:
+  Impl(int listener, int heartbeat, RequestHandlers handlers)
+      : listener_(listener),
+        heartbeat_(heartbeat),
+        handlers_(std::move(handlers)),
+        barriers_(handlers_.barrier) {}
+  ~Impl() {
+    if (thread_.joinable()) {
+      barriers_.stop();
+      thread_.join();
+    }
+    for (const Client& client : clients_) ::close(client.fd);
+  }
+
+  Status start() {
+    // Signals are for the thread that serves the mount.
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    Status started = barriers_.start();
+    if (started) {
+      try {
+        thread_ = std::thread([this] { run(); });
+      } catch (const std::system_error& error) {
+        started = Error(Code::kNoMemory, std::string("cannot start a thread: ") + error.what());
+      }
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return started;
+  }
+
+ private:
+  void run() {
+    auto next_tick = SteadyClock::now();
+    while (!barriers_.is_stopped()) {
+      if (SteadyClock::now() >= next_tick) {
+        handlers_.tick();
+        next_tick = SteadyClock::now() + std::chrono::milliseconds(kTickMs);
+      }
+      std::vector<pollfd> polled = {{barriers_.event_fd(), POLLIN, 0},
+                                    {heartbeat_, POLLIN, 0},
+                                    {SteadyClock::now() < rest_until_ ? -1 : listener_, POLLIN, 0}};
+      for (const Client& client : clients_) polled.push_back({client.fd, client.events(), 0});
+      if (::poll(polled.data(), polled.size(), wait_ms(next_tick)) < 0) continue;
+      if (polled[1].revents != 0) beat();
+      auto client = clients_.begin();
+      for (std::size_t i = 3; i < polled.size(); ++i, ++client) {
+        if (polled[i].revents != 0) serve(*client);
+      }
+      if (polled[0].revents != 0) finish_barriers();
+      if (polled[2].revents != 0) accept();
+      drop_clients();
+    }
+  }
+
+  int wait_ms(SteadyClock::time_point next_tick) const {
+    auto end = next_tick;
+    if (rest_until_ > SteadyClock::now()) end = std::min(end, rest_until_);
+    for (const Client& client : clients_) {
+      if (client.ticket == 0) end = std::min(end, client.deadline);
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - SteadyClock::now());
+    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kTickMs));
+  }
+
+  void beat() {
+    std::array<char, kRequestSizeMax> bytes;
+    const ssize_t size = ::recv(heartbeat_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (size > 0) {
+      ::send(heartbeat_, bytes.data(), static_cast<std::size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
+    } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
+      heartbeat_ = -1;  // nobody listens any more
+    }
+  }
+
+  void accept() {
+    const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+      // Without descriptors the listener stays readable: look again later.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+        rest_until_ = SteadyClock::now() + kPatience;
+      }
+      return;
+    }
+    const bool root = is_root(fd);
+    if (clients_.size() >= (root ? kClientsMax : kClientsMax - kClientsOfRoot)) {
+      ::close(fd);
+    } else {
+      clients_.push_back({.fd = fd, .is_root = root});
+    }
+  }
+
+  void serve(Client& client) {
+    if (!client.answer.empty()) return client.send();
+    if (client.ticket != 0) {
+      client.is_done = true;  // gone before its barrier was
+      return;
+    }
+    client.receive();
+    const std::size_t end = client.request.find('\n');
+    if (end != std::string::npos && end <= kRequestSizeMax) {
+      answer(client, std::string_view(client.request).substr(0, end));
+    } else if (client.request.size() > kRequestSizeMax) {
+      client.reply(failure_json("the request is too long"));
+    }
+  }
+
+  void answer(Client& client, std::string_view request) {
+    if (request == "ping") {
+      client.reply(fmt::format("{{\"ok\":true,\"pid\":{}}}\n", ::getpid()));
+    } else if (request == "stats") {
+      client.reply(handlers_.stats() + "\n");
+    } else if (request == "barrier" && !client.is_root) {
+      client.reply(failure_json("only root may ask for a barrier"));
+    } else if (request == "barrier") {
+      client.ticket = barriers_.request();
+    } else {
+      client.reply(failure_json("unknown request; there are ping, stats, barrier"));
+    }
+  }
+
+  void finish_barriers() {
+    for (const BarrierRunner::Completion& done : barriers_.take_completions()) {
+      for (Client& client : clients_) {
+        if (client.ticket == 0 || client.ticket > done.ticket) continue;
+        client.reply(done.status ? "{\"ok\":true}\n" : failure_json(describe(done.status.error())));
+      }
+    }
+  }
+
+  void drop_clients() {
+    const auto now = SteadyClock::now();
+    std::erase_if(clients_, [now](const Client& client) {
+      const bool drops = client.is_done || (client.ticket == 0 && now >= client.deadline);
+      if (drops) ::close(client.fd);
+      return drops;
+    });
+  }
+
+  const int listener_;
+  int heartbeat_;
+  const RequestHandlers handlers_;
+  BarrierRunner barriers_;
+  std::list<Client> clients_;
+  SteadyClock::time_point rest_until_;
+  std::thread thread_;
+};
+
+RequestServer::RequestServer(int listener, int heartbeat, RequestHandlers handlers)
+    : impl_(std::make_unique<Impl>(listener, heartbeat, std::move(handlers))) {}
+RequestServer::~RequestServer() = default;
+
+Status RequestServer::start() { return impl_->start(); }
+void RequestServer::stop() { impl_.reset(); }
+
+}  // namespace kvsyncfs

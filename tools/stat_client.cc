@@ -34,29 +34,33 @@ class Descriptor {
   int fd_;
 };
 
-/// One question: knows the deadline and whom to name in an error.
+/// One connection: knows the deadline and whom to name in an error.
 class Question {
  public:
-  Question(const std::string& socket, int timeout_ms, int interrupt_fd)
+  Question(const std::string& socket, SteadyClock::time_point deadline, int interrupt_fd)
       : socket_(socket),
-        timeout_ms_(timeout_ms),
-        deadline_(SteadyClock::now() + std::chrono::milliseconds(timeout_ms)),
+        deadline_(deadline),
         interrupt_fd_(interrupt_fd),
         fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {}
 
-  Result<std::string> ask() {
+  /// Errors: those of ask_daemon; kBusy: the daemon closed without an answer, ask again.
+  Result<std::string> ask() const {
     if (fd_.get() < 0) return failure("socket", errno);
     KVSYNCFS_TRY(connect());
     KVSYNCFS_TRY(send("stats\n"));
     return receive();
   }
 
+  Status pause() const { return wait(0, kRetryMs); }
+
  private:
   Error failure(std::string_view call, int error) const {
     const std::string what = fmt::format("{} {}", call, socket_);
     if (error == ECONNREFUSED) return {Code::kNotFound, what + ": connection refused"};
+    if (error == EPIPE || error == ECONNRESET) return hung_up();
     return {from_errno(error), what};
   }
+  Error hung_up() const { return {Code::kBusy, socket_ + ": closed without an answer"}; }
 
   /// Waits until the socket is ready for `events`, or only lets `pause_ms` pass if there are none.
   Status wait(short events, int pause_ms = -1) const {
@@ -72,8 +76,7 @@ class Question {
       if (ready > 0 && polled[0].revents != 0) return Error(Code::kShutdown, "interrupted");
       if (ready > 0) return {};
       if (left_ms == 0) {
-        return Error(Code::kTimeout,
-                     fmt::format("{}: no answer within {} ms", socket_, timeout_ms_));
+        return Error(Code::kTimeout, socket_ + ": no answer");
       }
       if (ready == 0 && pause_ms >= 0) return {};
     }
@@ -88,7 +91,7 @@ class Question {
            0) {
       // EAGAIN: the daemon's queue of connections is full; a Unix socket has no event for that.
       if (errno != EAGAIN && errno != EINTR) return failure("connect", errno);
-      KVSYNCFS_TRY(wait(0, kRetryMs));
+      KVSYNCFS_TRY(pause());
     }
     return {};
   }
@@ -112,6 +115,7 @@ class Question {
     std::array<char, 65536> part;
     for (;;) {
       const ssize_t size = ::recv(fd_.get(), part.data(), part.size(), 0);
+      if (size == 0 && answer.empty()) return hung_up();
       if (size == 0) return answer;
       if (size > 0) {
         answer.append(part.data(), static_cast<std::size_t>(size));
@@ -127,7 +131,6 @@ class Question {
   }
 
   const std::string& socket_;
-  int timeout_ms_;
   SteadyClock::time_point deadline_;
   int interrupt_fd_;
   Descriptor fd_;
@@ -160,7 +163,14 @@ bool Interrupt::wait(std::int64_t timeout_ms) const {
 }
 
 Result<std::string> ask_daemon(const std::string& socket, int timeout_ms, int interrupt_fd) {
-  return Question(socket, timeout_ms, interrupt_fd).ask();
+  const auto deadline = SteadyClock::now() + std::chrono::milliseconds(timeout_ms);
+  for (;;) {
+    const Question question(socket, deadline, interrupt_fd);
+    auto answer = question.ask();
+    if (answer || answer.error().code != Code::kBusy) return answer;
+    const Status paused = question.pause();
+    if (!paused) return paused.error().code == Code::kTimeout ? answer.error() : paused.error();
+  }
 }
 
 }  // namespace kvsyncfs

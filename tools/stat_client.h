@@ -30,8 +30,9 @@ class Interrupt {
 };
 
 /// The answer to "stats", whole. `interrupt_fd` (or -1) ends the wait when it can be read.
-/// Errors: kNotFound, kAccess, kTimeout (the daemon is there but does not answer), kShutdown
-/// (interrupted), kNoMemory, kTooBig (answer above kStatAnswerSizeMax), kIo.
+/// A daemon that has too many clients and hangs up is asked again until the time is over.
+/// Errors: kNotFound, kAccess, kTimeout (the daemon is there but does not answer), kBusy (it hangs
+/// up), kShutdown (interrupted), kNoMemory, kTooBig (answer above kStatAnswerSizeMax), kIo.
 Result<std::string> ask_daemon(const std::string& socket, int timeout_ms = kStatTimeoutMs,
                                int interrupt_fd = -1);
 

@@ -1,4 +1,4 @@
-# The example is a program like any that links the store, so it is a test of its own without GoogleTest.
+# The example is a program like any that links the store: a test of its own, without GoogleTest.
 add_executable(kv_example ${CMAKE_CURRENT_LIST_DIR}/kv_example.cc)
 target_link_libraries(kv_example PRIVATE kvsyncfs::engine)
 add_dependencies(tests_unit kv_example)

@@ -1,0 +1,149 @@
+#include "fs/options.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace kvsyncfs {
+namespace {
+
+Result<MountOptions> parse(const std::string& list) {
+  return parse_mount_options({"/store", "/mnt", "-o", list});
+}
+
+TEST(Size, IsANumberWithAUnitOf1024) {
+  EXPECT_EQ(*parse_size("0"), 0u);
+  EXPECT_EQ(*parse_size("4096"), 4096u);
+  EXPECT_EQ(*parse_size("64K"), 65536u);
+  EXPECT_EQ(*parse_size("64k"), 65536u);
+  EXPECT_EQ(*parse_size("64M"), 64u << 20);
+  EXPECT_EQ(*parse_size("64MiB"), 64u << 20);
+  EXPECT_EQ(*parse_size("1.5G"), std::uint64_t{3} << 29);
+  EXPECT_EQ(*parse_size("2T"), std::uint64_t{2} << 40);
+}
+
+TEST(Size, OfAnythingElseIsInvalid) {
+  for (const char* text :
+       {"", "M", "-1", "+1", "1e3", "1e3x", "12Q", "1G1", "1 G", " 1", "1MB", "nan", "inf", "0x10",
+        "1..5", "18446744073709551616", "99999999P", "1\\M"}) {
+    const auto size = parse_size(text);
+    ASSERT_FALSE(size) << text;
+    EXPECT_EQ(size.error().code, Code::kInvalid) << text;
+  }
+}
+
+TEST(MountOptions, OfTwoPathsAreTheDefaults) {
+  const auto options = parse_mount_options({"/store", "/mnt"});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->store, "/store");
+  EXPECT_EQ(options->mountpoint, "/mnt");
+  EXPECT_FALSE(options->foreground || options->debug || options->read_only);
+  EXPECT_TRUE(options->allow_other && options->atime);
+  EXPECT_EQ(options->timeout_s, 15u);
+  EXPECT_EQ(options->cache_size_bytes, 0u);
+  EXPECT_EQ(options->write_buffer_bytes, 64u << 20);
+  EXPECT_EQ(options->log_level, "info");
+  EXPECT_TRUE(options->kernel_options.empty());
+}
+
+TEST(MountOptions, StandAnywhereBetweenThePaths) {
+  for (const auto& words : {std::vector<std::string>{"-o", "ro,timeout=7", "/store", "/mnt", "-f"},
+                            {"/store", "-oro,timeout=7", "-f", "/mnt"},
+                            {"-f", "/store", "/mnt", "-o", "ro", "-o", "timeout=7"}}) {
+    const auto options = parse_mount_options(words);
+    ASSERT_TRUE(options) << words[0];
+    EXPECT_EQ(options->store, "/store");
+    EXPECT_EQ(options->mountpoint, "/mnt");
+    EXPECT_TRUE(options->read_only && options->foreground);
+    EXPECT_EQ(options->timeout_s, 7u);
+  }
+}
+
+TEST(MountOptions, AfterTwoDashesOnlyPathsFollow) {
+  const auto options = parse_mount_options({"--", "-f", "-o"});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->store, "-f");
+  EXPECT_EQ(options->mountpoint, "-o");
+}
+
+TEST(MountOptions, WithValuesAreRead) {
+  const auto options = parse("cache_size=1G,write_buffer=8M,timeout=60,log_level=debug,noatime");
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->cache_size_bytes, 1u << 30);
+  EXPECT_EQ(options->write_buffer_bytes, 8u << 20);
+  EXPECT_EQ(options->timeout_s, 60u);
+  EXPECT_EQ(options->log_level, "debug");
+  EXPECT_FALSE(options->atime);
+}
+
+TEST(MountOptions, TheLastOfRoAndRwCounts) {
+  EXPECT_TRUE(parse("rw,ro")->read_only);
+  EXPECT_FALSE(parse("ro,rw")->read_only);
+}
+
+TEST(MountOptions, WordsOfFstabForOthersAreDropped) {
+  const auto options = parse(
+      "defaults,_netdev,nofail,noauto,user,allow_other,default_permissions,x-systemd.automount,"
+      "x-anything=1,,comment=a");
+  ASSERT_TRUE(options);
+  EXPECT_TRUE(options->kernel_options.empty());
+}
+
+TEST(MountOptions, WordsForTheKernelArePassedOn) {
+  const auto options = parse("nodev,ro,nosuid,noexec");
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->kernel_options, (std::vector<std::string>{"nodev", "nosuid", "noexec"}));
+}
+
+TEST(MountOptions, DebugStaysInTheForeground) {
+  const auto options = parse_mount_options({"/store", "/mnt", "-d"});
+  ASSERT_TRUE(options);
+  EXPECT_TRUE(options->debug && options->foreground);
+}
+
+TEST(MountOptions, HelpAndVersionNeedNoPaths) {
+  EXPECT_TRUE(parse_mount_options({"--help"})->help);
+  EXPECT_TRUE(parse_mount_options({"-h"})->help);
+  EXPECT_TRUE(parse_mount_options({"--version"})->version);
+  EXPECT_TRUE(parse_mount_options({"-V"})->version);
+}
+
+TEST(MountOptions, WithAFaultAreRefusedByName) {
+  for (const char* word :
+       {"blah", "blah=1", "cache_size=abc", "cache_size=", "cache_size", "write_buffer=1K",
+        "timeout=0", "timeout=-5", "timeout=3601", "timeout=1s", "timeout=", "timeout",
+        "log_level=shout", "roo", "ro=1", "noatime=1"}) {
+    const auto options = parse("rw," + std::string(word));
+    ASSERT_FALSE(options) << word;
+    EXPECT_EQ(options.error().code, Code::kInvalid) << word;
+    EXPECT_NE(options.error().detail.find(word), std::string::npos) << options.error().detail;
+  }
+}
+
+TEST(MountOptions, WithoutExactlyTwoPathsAreRefused) {
+  const std::vector<std::string> three = {"/store", "/mnt", "/more"};
+  for (std::size_t count : {0u, 1u, 3u}) {
+    const auto options =
+        parse_mount_options({three.begin(), three.begin() + static_cast<long>(count)});
+    ASSERT_FALSE(options) << count;
+    EXPECT_EQ(options.error().code, Code::kInvalid);
+  }
+}
+
+TEST(MountOptions, UnknownArgumentsAreRefusedByName) {
+  for (const char* word : {"--nonsense", "-x", "-o"}) {
+    const auto options = parse_mount_options({"/store", "/mnt", word});
+    ASSERT_FALSE(options) << word;
+    EXPECT_NE(options.error().detail.find(word), std::string::npos) << options.error().detail;
+  }
+}
+
+TEST(MountHelp, NamesEveryOptionWithAValue) {
+  for (const char* name :
+       {"cache_size=", "write_buffer=", "timeout=", "log_level=", "noatime", "--version"}) {
+    EXPECT_NE(mount_help().find(name), std::string::npos) << name;
+  }
+}
+
+}  // namespace
+}  // namespace kvsyncfs

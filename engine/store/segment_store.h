@@ -1,16 +1,16 @@
 // Segments: files that only grow and are never rewritten, where file bytes live.
 //
-// A segment file is a row of *batches*: one checksum page (magic, version, volume tag, segment id, page index,
-// page count, CRC32C of itself, then one CRC32C per data page, each seeded with volume tag, segment and page number
-// so that a misdirected page shows), followed by its 1 to 1000 data pages. One append is one
-// batch (or several where it is large), written by one direct write, so every byte is written once and a segment
-// describes itself. Offsets are byte offsets in the file; extents point at bytes of data pages, and one extent
-// never spans a checksum page.
-// Two streams have an open segment each: user data, and what the cleaner moves (so that old and young
-// bytes do not mix). Space is reserved before bytes are accepted (P8): reserve() makes sure that preallocated
-// files can take them.
-// Reads check every page; a bad one is kCorrupt, counted, told once to the log with file and segment.
-// Layout: kvsyncfs-format(5), "Segments". Thread: any. The number of open files is bounded.
+// A segment file is a row of *batches*: one checksum page (magic, version, volume tag, segment id,
+// page index, page count, CRC32C of itself, then one CRC32C per data page, each seeded with volume
+// tag, segment and page number so that a misdirected page shows), followed by its 1 to 1000 data
+// pages. One append is one batch (or several where it is large), written by one direct write, so
+// every byte is written once and a segment describes itself. Offsets are byte offsets in the file;
+// extents point at bytes of data pages, and one extent never spans a checksum page. Two streams
+// have an open segment each: user data, and what the cleaner moves (so that old and young bytes do
+// not mix). Space is reserved before bytes are accepted (P8): reserve() makes sure that
+// preallocated files can take them. Reads check every page; a bad one is kCorrupt, counted, told
+// once to the log with file and segment. Layout: kvsyncfs-format(5), "Segments". Thread: any. The
+// number of open files is bounded.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,17 @@ enum class Stream : std::uint8_t { kUser = 0, kCleaner = 1 };
 
 /// Where one appended run (or a part of it, if it was split) lies.
 struct Placed {
-  std::size_t run = 0;            ///< index of the run
-  std::uint64_t run_offset = 0;   ///< byte in the run where this part begins
+  std::size_t run = 0;           ///< index of the run
+  std::uint64_t run_offset = 0;  ///< byte in the run where this part begins
   std::uint64_t length = 0;
   SegmentId segment;
   std::uint64_t segment_offset = 0;
 };
 
 struct StoreOptions {
-  std::string directory;            ///< the store's segments/
+  std::string directory;  ///< the store's segments/
   std::uint64_t volume_tag = 0;
-  std::uint64_t size_bytes = 0;     ///< of all segment files together
+  std::uint64_t size_bytes = 0;                  ///< of all segment files together
   std::uint64_t segment_size_bytes = 64u << 20;  ///< multiple of 4096
   std::size_t open_files_max = 256;  ///< besides those being written or not yet synced, at most 16
   bool read_only = false;
@@ -53,12 +53,12 @@ struct StoreOptions {
 };
 
 struct StoreCounters {
-  std::uint64_t appended_bytes = 0;   ///< data bytes of users
-  std::uint64_t moved_bytes = 0;      ///< data bytes of the cleaner
-  std::uint64_t written_bytes = 0;    ///< all bytes written to segment files
+  std::uint64_t appended_bytes = 0;  ///< data bytes of users
+  std::uint64_t moved_bytes = 0;     ///< data bytes of the cleaner
+  std::uint64_t written_bytes = 0;   ///< all bytes written to segment files
   std::uint64_t read_bytes = 0;
   std::uint64_t corrupt_pages = 0;
-  std::uint64_t files_bytes = 0;      ///< space of segment files now
+  std::uint64_t files_bytes = 0;  ///< space of segment files now
   std::uint64_t segment_count = 0;
 };
 
@@ -81,24 +81,25 @@ class SegmentStore {
   /// seal_segment) the open ones of the former life where their valid batches end.
   virtual Status adopt(std::span<const KnownSegment> known) = 0;
 
-  /// Makes room for `bytes` more of user data, whole pages, beyond what is reserved already. append does not
-  /// take from it: the caller gives back with unreserve, after the append, what it had reserved for it.
-  /// Errors: kNoSpace (size_bytes reached or disk full; the caller cleans and retries), kIo, kReadOnly.
+  /// Makes room for `bytes` more of user data, whole pages, beyond what is reserved already. append
+  /// does not take from it: the caller gives back with unreserve, after the append, what it had
+  /// reserved for it. Errors: kNoSpace (size_bytes reached or disk full; the caller cleans and
+  /// retries), kIo, kReadOnly.
   virtual Status reserve(std::uint64_t bytes) = 0;
   virtual void unreserve(std::uint64_t bytes) = 0;
 
-  /// Appends the runs, packed back to back from a fresh page. Runs are borrowed for the call. A run whose
-  /// memory and size are page aligned is written without a copy. Each part never crosses a checksum page.
-  /// An empty run is not placed. After an error, what was written of this call is forgotten.
-  /// Errors: kNoSpace (cleaner stream only), kIo, kReadOnly, those of the hooks.
+  /// Appends the runs, packed back to back from a fresh page. Runs are borrowed for the call. A run
+  /// whose memory and size are page aligned is written without a copy. Each part never crosses a
+  /// checksum page. An empty run is not placed. After an error, what was written of this call is
+  /// forgotten. Errors: kNoSpace (cleaner stream only), kIo, kReadOnly, those of the hooks.
   virtual Result<std::vector<Placed>> append(Stream stream, std::span<const Bytes> runs) = 0;
 
   /// All appended bytes are on stable storage (nothing to do: no system call). Waits for no append.
   /// A failure is final: what it left on the disk cannot be known. Errors: kIo.
   virtual Status sync() = 0;
 
-  /// Reads and verifies [offset, offset + out.size()), inside one batch. Whole aligned pages into aligned
-  /// memory are not copied. Errors: kCorrupt, kIo, kNotFound.
+  /// Reads and verifies [offset, offset + out.size()), inside one batch. Whole aligned pages into
+  /// aligned memory are not copied. Errors: kCorrupt, kIo, kNotFound.
   virtual Status read(SegmentId id, std::uint64_t offset, MutableBytes out) = 0;
 
   /// Data pages from `page` on to the end of its batch: how much one read may take. At least 1.
@@ -110,9 +111,11 @@ class SegmentStore {
   virtual Status remove(SegmentId id) = 0;
 
   /// fsck --scrub: verifies every page of a segment; returns the count of bad pages.
-  virtual Result<std::uint64_t> scrub(SegmentId id, const std::function<void(std::uint64_t bytes)>& progress) = 0;
+  virtual Result<std::uint64_t> scrub(SegmentId id,
+                                      const std::function<void(std::uint64_t bytes)>& progress) = 0;
 
-  /// Bytes that can still be reserved without removing a segment (checksum pages already taken off).
+  /// Bytes that can still be reserved without removing a segment (checksum pages already taken
+  /// off).
   virtual std::uint64_t free_bytes() const = 0;
   virtual StoreCounters counters() const = 0;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace kvsyncfs {
 namespace {
@@ -18,13 +17,6 @@ std::int64_t usable(std::int64_t pages) {
   return pages / kBatchPages * kPagesPerBatchMax + std::max<std::int64_t>(rest - 1, 0);
 }
 
-bool parse_spare(const std::string& name, std::uint64_t& number) {
-  if (!name.starts_with(kSparePrefix)) return false;
-  const char* end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data() + kSparePrefix.size(), end, number);
-  return parsed.ec == std::errc{} && parsed.ptr == end;
-}
-
 }  // namespace
 
 Space::Space(Disk& disk, const StoreOptions& options)
@@ -36,20 +28,8 @@ Space::Space(Disk& disk, const StoreOptions& options)
       segment_usable_(usable(segment_pages_)) {}
 
 bool Space::is_spare_name(const std::string& name) {
-  std::uint64_t number;
-  return parse_spare(name, number);
-}
-
-Status Space::add_found_spare(const std::string& name) {
-  const std::string path = directory_ + "/" + name;
-  KVSYNCFS_ASSIGN(const std::uint64_t size, disk_.size_of(path));
-  if (size != segment_size_) return disk_.remove(path);  // a crash came while it was made
-  std::uint64_t number = 0;
-  parse_spare(name, number);
-  std::lock_guard lock(mutex_);
-  next_spare_ = std::max(next_spare_, number + 1);
-  spares_.push_back(path);
-  return {};
+  return name.size() > kSparePrefix.size() && name.starts_with(kSparePrefix) &&
+         name.find_first_not_of("0123456789", kSparePrefix.size()) == std::string::npos;
 }
 
 void Space::resize_segment(std::uint64_t from_bytes, std::uint64_t to_bytes) {

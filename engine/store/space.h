@@ -22,8 +22,6 @@ class Space {
  public:
   Space(Disk& disk, const StoreOptions& options);
 
-  /// What open() found. A spare of another size than a segment's is removed.
-  Status add_found_spare(const std::string& name);
   static bool is_spare_name(const std::string& name);
   /// Bytes of a segment's file changed, from 0 if it is new.
   void resize_segment(std::uint64_t from_bytes, std::uint64_t to_bytes);

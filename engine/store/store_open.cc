@@ -48,7 +48,8 @@ Status SegmentStoreImpl::scan() {
       index_.add(id, bytes);
       space_.resize_segment(0, bytes);
     } else if (!options_.read_only && Space::is_spare_name(name)) {
-      KVSYNCFS_TRY(space_.add_found_spare(name));
+      // It may hold batches of a segment that the log has lost, and whose id comes again.
+      KVSYNCFS_TRY(disk_.remove(options_.directory + "/" + name));
     }
   }
   return {};
@@ -58,7 +59,10 @@ Status SegmentStoreImpl::adopt(std::span<const KnownSegment> known) {
   std::unordered_map<SegmentId, bool> is_known;
   for (const KnownSegment& segment : known) is_known[segment.id] = true;
   for (const auto& [id, info] : index_.list()) {
-    if (!is_known.contains(id)) KVSYNCFS_TRY(remove(id));
+    if (is_known.contains(id)) continue;
+    // Not kept as a spare: the log has lost this segment, and its id may come again.
+    KVSYNCFS_TRY(
+        space_.retire(segment_path(options_.directory, id), index_.take(id).file_bytes, false));
   }
   for (const KnownSegment& segment : known)
     KVSYNCFS_TRY(segment.sealed ? adopt_sealed(segment) : adopt_open(segment.id));

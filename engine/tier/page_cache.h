@@ -1,10 +1,11 @@
-// The arena: a bounded cache of verified segment pages in one memory mapping, the hot tier of this node.
+// The arena: a bounded cache of verified segment pages in one memory mapping, the hot tier of this
+// node.
 //
-// A frame is one 4 KiB page of the mapping; index: (segment, page) -> frame; eviction by CLOCK (second
-// chance), which needs no order kept on a hit. Segments are immutable, so a frame is never stale; pages of a
-// removed segment just age out. The mapping is reserved at construction and filled by use; memory stays within
-// frames + index. Sharded by hash, one mutex per shard, held for a page copy only; a hit allocates nothing.
-// Thread: any.
+// A frame is one 4 KiB page of the mapping; index: (segment, page) -> frame; eviction by CLOCK
+// (second chance), which needs no order kept on a hit. Segments are immutable, so a frame is never
+// stale; pages of a removed segment just age out. The mapping is reserved at construction and
+// filled by use; memory stays within frames + index. Sharded by hash, one mutex per shard, held for
+// a page copy only; a hit allocates nothing. Thread: any.
 #pragma once
 
 #include <cstdint>

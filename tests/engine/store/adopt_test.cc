@@ -77,6 +77,21 @@ TEST_F(SegmentStoreAdopt, UnknownFilesAreRemoved) {
   EXPECT_EQ(store_->counters().files_bytes, bytes_on_disk());
 }
 
+TEST_F(SegmentStoreAdopt, AnIdThatComesAgainFindsNoOldBatches) {
+  make();
+  append_one(random_bytes(20 * kPageSize, 1));
+  ASSERT_TRUE(store_->reserve(4 * kSegmentSize));  // spares are wanted
+  // The log lost the segment: neither it nor its file's content may come back under the same id.
+  known_.clear();
+  next_id_ = 1;
+  reopen();
+  ASSERT_TRUE(store_->reserve(4 * kSegmentSize));
+  ASSERT_TRUE(store_->adopt({}));
+  const Placed at = append_one("new");
+  ASSERT_EQ(at.segment.value, 1u);
+  EXPECT_EQ(peek(at.segment, 3 * kPageSize, kPageSize), std::string(kPageSize, '\0'));
+}
+
 TEST_F(SegmentStoreAdopt, ForeignFilesAreLeftAlone) {
   make();
   for (const char* name : {"lost+found", "0000000000abc123.sEg", "0000000000ABC123.seg", "spare-",

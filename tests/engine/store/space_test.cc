@@ -132,23 +132,13 @@ TEST_F(SegmentStoreSpace, UnwantedSegmentsLeaveTheDisk) {
   EXPECT_LE(bytes_on_disk(), 8 * kSegmentSize);
 }
 
-TEST_F(SegmentStoreSpace, SpareFilesSurviveReopening) {
+TEST_F(SegmentStoreSpace, SparesOfTheFormerLifeAreRemoved) {
   make();
   ASSERT_TRUE(store_->reserve(10 * kSegmentSize));
-  const auto before = files();
+  ASSERT_FALSE(files().empty());
   reopen();
-  ASSERT_TRUE(store_->reserve(10 * kSegmentSize));
-  EXPECT_EQ(files(), before);
-}
-
-TEST_F(SegmentStoreSpace, HalfMadeSpareIsRemoved) {
-  make();
-  ASSERT_TRUE(store_->reserve(kPageSize));
-  std::filesystem::resize_file(options_.directory + "/spare-0", 5 * kPageSize);
-  reopen();
-  const auto names = files();
-  EXPECT_EQ(std::count(names.begin(), names.end(), "spare-0"), 0);
-  append({random_bytes(100 * kPageSize, 1)});
+  EXPECT_TRUE(files().empty());
+  EXPECT_EQ(store_->counters().files_bytes, 0u);
 }
 
 TEST_F(SegmentStoreSpace, FullDiskIsNoSpaceAndLeavesNoPieces) {

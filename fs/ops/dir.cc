@@ -55,8 +55,12 @@ class Listing {
     return true;
   }
   void reply() {
-    if (fuse_reply_buf(op_.request(), buffer_.data(), used_) == 0) return;
+    if (fuse_reply_buf(op_.request(), buffer_.data(), used_) != 0) give_back();
+  }
+  /// The kernel never saw the entries.
+  void give_back() {
     for (InodeId inode : retained_) op_.engine().release(inode);
+    retained_.clear();
   }
 
  private:
@@ -99,19 +103,25 @@ Status fill(Op& op, DirHandle& dir, InodeId inode, std::uint64_t offset, bool pl
   }
 }
 
-void read_entries(Op& op, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi, bool plus) {
-  const auto inode = op.engine().attributes(id(ino));
-  if (!inode) return op.error(inode.error());
-  const auto offset = static_cast<std::uint64_t>(off);
-  DirHandle& dir = handle(fi);
+/// Fills the reply under the handle's lock. The reply itself goes out after: it lets the kernel send the
+/// releasedir that destroys the handle.
+Status fill_locked(Op& op, DirHandle& dir, InodeId directory, std::uint64_t offset, bool plus,
+                   Listing& listing) {
+  KVSYNCFS_ASSIGN(const Inode inode, op.engine().attributes(directory));
   std::lock_guard lock(dir.mutex);
   if (offset == 0) dir.filled = false;  // rewinddir(3) sees what is new
+  if (!add_dots(listing, offset, directory, inode)) return {};
+  return fill(op, dir, directory, offset, plus, listing);
+}
+
+void read_entries(Op& op, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi,
+                  bool plus) {
   Listing listing(op, size, plus);
-  if (add_dots(listing, offset, id(ino), *inode)) {
-    const Status filled = fill(op, dir, id(ino), offset, plus, listing);
-    if (!filled) return op.error(filled.error());
-  }
-  listing.reply();
+  const Status filled =
+      fill_locked(op, handle(fi), id(ino), static_cast<std::uint64_t>(off), plus, listing);
+  if (filled) return listing.reply();
+  listing.give_back();
+  op.error(filled.error());
 }
 
 void open_dir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "tools/stat_client.h"
+#include "tools/stat_fetch.h"
 #include "tools/stat_options.h"
 #include "tools/stat_table.h"
 #include "tools/stat_target.h"
@@ -19,19 +20,6 @@ enum ExitCode { kDone = 0, kThresholdMissed = 1, kUsage = 2, kNoAnswer = 3 };
 int complain(ExitCode status, const Error& error) {
   fmt::print(stderr, "kvsyncfs-stat: {}\n", describe(error));
   return status;
-}
-
-Result<StatDocument> ask(const Target& target, int interrupt_fd) {
-  const auto answer = ask_daemon(target.socket, kStatTimeoutMs, interrupt_fd);
-  if (answer) {
-    auto document = StatDocument::parse(*answer);
-    if (document) return document;
-    return Error(document.error().code, target.socket + ": " + document.error().detail);
-  }
-  Error error = answer.error();
-  if (error.code == Code::kNotFound) error.detail = "no daemon: " + error.detail;
-  error.detail = target.name + ": " + error.detail;
-  return error;
 }
 
 /// Everything at once, so that a reader of a pipe never sees half an answer wait for the next.
@@ -51,7 +39,7 @@ std::string render(const Report& report, bool is_first) {
 }
 
 int once(const Target& target, const StatOptions& options) {
-  const auto document = ask(target, -1);
+  const auto document = fetch(target);
   if (!document) return complain(kNoAnswer, document.error());
   const Report report{nullptr, *document, options};
   if (auto printed = print(render(report, true)); !printed) {
@@ -67,7 +55,7 @@ int watch(const Target& target, const StatOptions& options) {
   int status = kDone;
   auto next = std::chrono::steady_clock::now();
   for (;;) {
-    auto document = ask(target, interrupt.fd());
+    auto document = fetch(target, kStatTimeoutMs, interrupt.fd());
     if (!document && document.error().code == Code::kShutdown) return status;
     if (!document) return complain(kNoAnswer, document.error());
     const Report report{before ? &*before : nullptr, *document, options};

@@ -146,7 +146,7 @@ Result<Target> find_target(std::string_view path) {
   if (found.mount) {
     const Mount& mount = mounts[*found.mount];
     return Target{fmt::format("{}/{}-{}.sock", kRunFolder, mount.major, mount.minor),
-                  "mount " + mount.mountpoint};
+                  "mount " + mount.mountpoint, ""};
   }
   const auto disk = make_real_disk();
   KVSYNCFS_ASSIGN(const bool exists, disk->exists(found.path));
@@ -157,8 +157,8 @@ Result<Target> find_target(std::string_view path) {
                  fmt::format("{}: neither a kvsyncfs mount nor a store", path));
   }
   if (!superblock) return superblock.error();
-  return Target{fmt::format("{}/{}.sock", kRunFolder, superblock->uuid_text()),
-                "store " + found.path};
+  const std::string uuid = superblock->uuid_text();
+  return Target{fmt::format("{}/{}.sock", kRunFolder, uuid), "store " + found.path, uuid};
 }
 
 }  // namespace kvsyncfs

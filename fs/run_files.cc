@@ -7,9 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstring>
 
@@ -23,13 +21,11 @@ Error failure(const std::string& path) {
   return Error(from_errno(error), path + ": " + std::strerror(error));
 }
 
-bool links_to(const std::string& link, std::string_view name) {
-  std::array<char, PATH_MAX> target{};
-  const ssize_t size = ::readlink(link.c_str(), target.data(), target.size());
-  return size >= 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == name;
+/// Which file a path names; 0 if none.
+ino_t inode_of(const std::string& path) {
+  struct stat st {};
+  return ::lstat(path.c_str(), &st) == 0 ? st.st_ino : 0;
 }
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
@@ -38,14 +34,16 @@ std::string socket_name(std::uint64_t device) {
 }
 
 RunFiles::~RunFiles() {
-  // The link may be another daemon's by now: the volume was mounted elsewhere.
-  if (!link_.empty() && links_to(link_, base_name(socket_))) ::unlink(link_.c_str());
-  if (fd_ < 0) return;
-  ::unlink(socket_.c_str());
-  ::close(fd_);
+  // A name may be another daemon's by now: the device number is free as soon as the mount is gone,
+  // and a copy of the volume has the same UUID.
+  for (const std::string& path : {alias_, socket_}) {
+    if (inode_ != 0 && inode_of(path) == inode_) ::unlink(path.c_str());
+  }
+  if (fd_ >= 0) ::close(fd_);
 }
 
-Status RunFiles::make(const std::string& folder, const std::string& name, const std::string& link) {
+Status RunFiles::make(const std::string& folder, const std::string& name,
+                      const std::string& alias) {
   if (::mkdir(folder.c_str(), 0755) == 0) {
     ::chmod(folder.c_str(), 0755);  // whatever the umask is
   } else if (errno != EEXIST) {
@@ -53,8 +51,7 @@ Status RunFiles::make(const std::string& folder, const std::string& name, const 
   }
   socket_ = folder + "/" + name;
   KVSYNCFS_TRY(listen());
-  link_ = folder + "/" + link;
-  return make_link(name);
+  return make_alias(folder + "/" + alias);
 }
 
 Status RunFiles::listen() {
@@ -75,16 +72,20 @@ Status RunFiles::listen() {
     return error;
   }
   fd_ = fd;
+  inode_ = inode_of(socket_);
   if (::chmod(socket_.c_str(), 0666) != 0 || ::listen(fd, kBacklog) != 0) return failure(socket_);
   return {};
 }
 
-Status RunFiles::make_link(const std::string& name) {
-  const std::string fresh = fmt::format("{}.{}", link_, ::getpid());
+Status RunFiles::make_alias(const std::string& path) {
+  const std::string fresh = fmt::format("{}.{}", path, ::getpid());
   ::unlink(fresh.c_str());
-  if (::symlink(name.c_str(), fresh.c_str()) != 0) return failure(fresh);
-  if (::rename(fresh.c_str(), link_.c_str()) == 0) return {};
-  const Error error = failure(link_);
+  if (::link(socket_.c_str(), fresh.c_str()) != 0) return failure(fresh);
+  if (::rename(fresh.c_str(), path.c_str()) == 0) {
+    alias_ = path;
+    return {};
+  }
+  const Error error = failure(path);
   ::unlink(fresh.c_str());
   return error;
 }

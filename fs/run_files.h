@@ -1,5 +1,5 @@
 // Where a daemon can be asked: /run/kvsyncfs/<major>-<minor>.sock, after the device number of its
-// mount, and <uuid>.sock, a link to it. Thread: values.
+// mount, and <uuid>.sock, a second name of the same socket. Thread: values.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ inline constexpr std::string_view kRunFolder = "/run/kvsyncfs";
 /// Name of the socket of the mount with this st_dev.
 std::string socket_name(std::uint64_t device);
 
-/// A listening socket and its link. Both go with the object; what an earlier life left behind under
-/// the same names is replaced.
+/// A listening socket with two names. Both go with the object; what an earlier life left behind
+/// under the same names is replaced. (Hard links: a name that outlives a killed daemon is refused,
+/// while a symbolic link could lead to the next daemon with the same device number.)
 class RunFiles {
  public:
   RunFiles() = default;
@@ -24,17 +25,18 @@ class RunFiles {
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
 
-  /// Makes `folder` (0755) where it is missing, and in it the socket `name` (0666) and the link.
+  /// Makes `folder` (0755) where it is missing, and in it the socket (0666).
   /// Errors: kAccess, kReadOnly, kNoSpace, kNameTooLong, kIo.
-  Status make(const std::string& folder, const std::string& name, const std::string& link);
+  Status make(const std::string& folder, const std::string& name, const std::string& alias);
   /// The listening socket, non-blocking; -1 before make().
   int fd() const { return fd_; }
 
  private:
   Status listen();
-  Status make_link(const std::string& name);
+  Status make_alias(const std::string& path);
 
-  std::string socket_, link_;
+  std::string socket_, alias_;
+  std::uint64_t inode_ = 0;  // of both names
   int fd_ = -1;
 };
 

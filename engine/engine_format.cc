@@ -55,7 +55,7 @@ Status Engine::format(Disk& disk, Clock& clock, const FormatOptions& options) {
     return Error(Code::kInvalid, fmt::format("size {} is below the least size {}", options.size_bytes, kStoreSizeMin));
   KVSYNCFS_ASSIGN(const auto present, disk.list(options.store));
   for (const std::string& name : present)
-    if (name != "lock") return Error(Code::kExists, options.store + "/" + name + ": the folder is not empty");
+    if (name != "lock" && name != "lost+found") return Error(Code::kExists, options.store + "/" + name + ": the folder is not empty");
 
   Superblock superblock;
   superblock.uuid = options.uuid;

@@ -1,0 +1,10 @@
+# mkfs.kvsyncfs and fsck.kvsyncfs.
+kvsyncfs_room(kvsyncfs_mkfs mkfs DEPS kvsyncfs_engine fmt::fmt CLI11::CLI11)
+
+foreach(command mkfs fsck)
+  add_executable(${command}.kvsyncfs mkfs/${command}_main.cc)
+  target_link_libraries(${command}.kvsyncfs PRIVATE kvsyncfs_mkfs)
+  set_target_properties(${command}.kvsyncfs PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                                       ${CMAKE_BINARY_DIR}/mkfs)
+  install(TARGETS ${command}.kvsyncfs RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
+endforeach()

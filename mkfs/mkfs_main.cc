@@ -1,0 +1,56 @@
+// mkfs.kvsyncfs: makes a store. Exit status: 0 made, 1 failed, 2 usage.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "engine/env/real.h"
+#include "mkfs/make_store.h"
+#include "mkfs/progress_bar.h"
+
+namespace kvsyncfs {
+namespace {
+
+constexpr int kFailed = 1, kUsage = 2;
+
+int run(const MkfsOptions& options) {
+  const auto disk = make_real_disk();
+  const auto clock = make_real_clock();
+  const auto random = make_real_random();
+  ProgressBar bar(*clock, stderr, options.quiet);
+  const Result<Superblock> made =
+      make_store({*disk, *clock, *random}, options, [&](std::uint64_t done, std::uint64_t total) {
+        bar.show("format " + options.store, done, total);
+      });
+  bar.clear();
+  if (!made) {
+    fmt::print(stderr, "mkfs.kvsyncfs: {}\n", describe(made.error()));
+    return kFailed;
+  }
+  if (options.quiet) return 0;
+  fmt::print("{}: kvsyncfs store of {}, UUID {}", options.store, size_for_people(made->size_bytes),
+             made->uuid_text());
+  if (!made->label.empty()) fmt::print(", label '{}'", made->label);
+  fmt::print("\n");
+  return 0;
+}
+
+}  // namespace
+}  // namespace kvsyncfs
+
+int main(int argc, char** argv) {
+  using namespace kvsyncfs;
+  const auto options = parse_mkfs_options({argv + 1, argv + argc});
+  if (!options) {
+    fmt::print(stderr, "mkfs.kvsyncfs: {} (see mkfs.kvsyncfs --help)\n", describe(options.error()));
+    return kUsage;
+  }
+  if (options->help) {
+    fmt::print("{}", mkfs_help());
+    return 0;
+  }
+  if (options->version) {
+    fmt::print("mkfs.kvsyncfs {}\n", KVSYNCFS_VERSION);
+    return 0;
+  }
+  return run(*options);
+}

@@ -131,26 +131,24 @@ bool asks_for_parts(const StatOptions& options) {
   return options.hit_rate || options.qp || options.model;
 }
 
-boost::json::value to_json(const std::optional<HitRate>& rate) {
-  if (!rate) return nullptr;
-  boost::json::object object;
-  object["seconds"] = static_cast<double>(rate->length_ns) / static_cast<double>(kSecondNs);
-  object["hits"] = rate->hits;
-  object["misses"] = rate->misses;
-  const auto share = rate->share();
-  object["share"] = share ? boost::json::value(*share) : boost::json::value(nullptr);
-  return object;
+boost::json::value share_json(const std::optional<HitRate>& rate) {
+  const auto share = rate ? rate->share() : std::nullopt;
+  return share ? boost::json::value(*share) : boost::json::value(nullptr);
 }
 
-boost::json::object hit_rate_json(const Report& report) {
-  boost::json::object object;
-  object["window"] = to_json(recent_hit_rate(report));
-  object["total"] = to_json(hit_rate_in_total(report.now));
-  if (report.options.threshold) {
-    object["threshold"] = *report.options.threshold;
-    object["threshold_met"] = is_threshold_met(report);
+void add_hit_rate(boost::json::object& out, const Report& report) {
+  const auto recent = recent_hit_rate(report);
+  out["hit_rate"] = share_json(recent);
+  out["hit_rate_total"] = share_json(hit_rate_in_total(report.now));
+  if (recent) {
+    const double seconds = static_cast<double>(recent->length_ns) / static_cast<double>(kSecondNs);
+    out["hit_rate_window"] = {
+        {"seconds", seconds}, {"hits", recent->hits}, {"misses", recent->misses}};
   }
-  return object;
+  if (report.options.threshold) {
+    out["threshold"] = *report.options.threshold;
+    out["threshold_met"] = is_threshold_met(report);
+  }
 }
 
 boost::json::object not_active(std::string_view reason) {
@@ -207,7 +205,7 @@ std::string to_json(const Report& report) {
     out["write_amplification"] =
         amplification ? boost::json::value(*amplification) : boost::json::value(nullptr);
   }
-  if (options.hit_rate || !asks_for_parts(options)) out["hit_rate"] = hit_rate_json(report);
+  if (options.hit_rate || !asks_for_parts(options)) add_hit_rate(out, report);
   if (options.qp) out["qp"] = not_active(kNoQueuePairs);
   if (options.model) out["model"] = not_active(kNoModel);
   return boost::json::serialize(out) + "\n";

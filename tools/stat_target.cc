@@ -153,8 +153,7 @@ Result<Target> find_target(std::string_view path) {
   if (!exists) return Error(Code::kNotFound, std::string(path));
   const auto superblock = Engine::superblock(*disk, found.path);
   if (!superblock && superblock.error().code == Code::kNotFormatted) {
-    return Error(Code::kNotFormatted,
-                 fmt::format("{}: neither a kvsyncfs mount nor a store", path));
+    return Error(Code::kNotFormatted, fmt::format("{}: not a kvsyncfs mount", path));
   }
   if (!superblock) return superblock.error();
   const std::string uuid = superblock->uuid_text();

@@ -118,17 +118,23 @@ TEST(StatTable, JsonIsTheAnswerAndWhatFollowsFromIt) {
   EXPECT_EQ(value.at("pid"), 7);
   EXPECT_EQ(value.at("operations").at("read").at("count"), 1000);
   EXPECT_EQ(value.at("write_amplification"), 1.5);
-  EXPECT_EQ(value.at("hit_rate").at("window").at("share"), 0.75);
-  EXPECT_EQ(value.at("hit_rate").at("total").at("hits"), 3000);
+  EXPECT_EQ(value.at("hit_rate"), 0.75);
+  EXPECT_EQ(value.at("hit_rate_total"), 0.75);
+  EXPECT_EQ(value.at("hit_rate_window").at("seconds"), 100.0);
+  EXPECT_EQ(value.at("hit_rate_window").at("hits"), 3000);
+  EXPECT_EQ(value.at("hit_rate_window").at("misses"), 1000);
+  EXPECT_FALSE(value.as_object().contains("threshold"));
 }
 
 TEST(StatTable, JsonOfPartsHasOnlyThem) {
   const auto now = hits_at(10, 0, 0);
   const auto options = options_of({"--json", "--hit-rate", "--threshold=95%", "--qp", "--model"});
   const auto value = boost::json::parse(to_json({nullptr, now, options}));
-  EXPECT_EQ(value.as_object().size(), 3u);
-  EXPECT_TRUE(value.at("hit_rate").at("window").at("share").is_null());
-  EXPECT_EQ(value.at("hit_rate").at("threshold_met"), true);
+  EXPECT_EQ(value.as_object().size(), 7u);
+  EXPECT_TRUE(value.at("hit_rate").is_null());
+  EXPECT_TRUE(value.at("hit_rate_total").is_null());
+  EXPECT_EQ(value.at("threshold"), 0.95);
+  EXPECT_EQ(value.at("threshold_met"), true);
   EXPECT_EQ(value.at("qp").at("active"), false);
   EXPECT_EQ(value.at("model").at("active"), false);
 }

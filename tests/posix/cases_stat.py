@@ -2,9 +2,14 @@
 import json
 import mmap
 import os
+import signal
+import subprocess
+import time
 
 from support import case, check, equal, get, put, sh_ok
 from volume import counter, drop_caches
+
+NO_ANSWER = 3  # exit status: no daemon, or none that answers
 
 
 def _pages(v):
@@ -89,9 +94,12 @@ def stat_text_and_refusals(v):
         check(
             v.tool('kvsyncfs-stat', v.mnt, word, check=True).stdout.strip(), f'{word} says nothing'
         )
+    equal(json.loads(v.tool('kvsyncfs-stat', v.store, '--json', check=True).stdout)['pid'], v.pid())
     cwd = v.leave()
     v.unmount()
-    json.loads(v.tool('kvsyncfs-stat', v.store, '--json', check=True).stdout)
+    done = v.tool('kvsyncfs-stat', v.store)
+    equal(done.returncode, NO_ANSWER, 'a store that is not mounted')
+    check(v.store in done.stderr, done.stderr)
     v.mount()
     v.enter(cwd)
 
@@ -121,6 +129,63 @@ def stat_watch_repeats(v):
     """--watch shows a new sample each period until it is stopped."""
     out = sh_ok(f'timeout -s INT 3 {v.tools["kvsyncfs-stat"]} {v.mnt} --json --watch 1 || true')
     check(out.count('{') >= 2, f'one sample only: {out[:200]}')
+
+
+@case(mounted=True)
+def stat_watch_ends_with_the_daemon(v):
+    """--watch ends with 0 by a signal and with 3 when the daemon goes away."""
+    words = [v.tools['kvsyncfs-stat'], v.mnt, '--json', '--watch', '0.1']
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen(words, stdout=subprocess.PIPE, cwd='/') as watching:
+            check(watching.stdout.readline(), 'no first answer')
+            watching.send_signal(number)
+            equal(watching.wait(10), 0, number.name)
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd='/'
+    ) as watching:
+        check(watching.stdout.readline(), 'no first answer')
+        cwd = v.leave()
+        v.unmount()
+        errors = watching.communicate(timeout=20)[1]
+        equal(watching.returncode, NO_ANSWER)
+        check(v.mnt.encode() in errors, errors)
+    v.mount()
+    v.enter(cwd)
+
+
+@case(mounted=True)
+def stat_of_a_stopped_daemon_does_not_hang(v):
+    """A daemon that does not answer costs 5 s and an error, never a hang."""
+    os.kill(v.pid(), signal.SIGSTOP)
+    try:
+        for target in (v.mnt + '/t', v.store):
+            begin = time.monotonic()
+            done = v.tool('kvsyncfs-stat', target, cwd='/')
+            took = time.monotonic() - begin
+            equal(done.returncode, NO_ANSWER, target)
+            check(4 < took < 9 and 'ETIMEDOUT' in done.stderr, f'{took} s: {done.stderr}')
+    finally:
+        os.kill(v.pid(), signal.SIGCONT)
+    v.stat()
+
+
+@case(mounted=True, mount=False)
+def stat_of_a_dead_daemon_is_not_another_ones(v):
+    """What a killed daemon left behind never leads to the counters of another store."""
+    v.format()
+    v.mount()
+    v.kill9()
+    for target in (v.mnt, v.store):
+        done = v.tool('kvsyncfs-stat', target)
+        equal(done.returncode, NO_ANSWER, target)
+        check(target in done.stderr, done.stderr)
+    v.detach()
+    other = v.root + '/other'
+    v.tool('mkfs.kvsyncfs', other, '--size', '256M', check=True)
+    v.tool('kvsyncfs', other, v.mnt, check=True)  # gets the same device number
+    equal(json.loads(v.tool('kvsyncfs-stat', other, '--json', check=True).stdout)['store'], other)
+    equal(v.tool('kvsyncfs-stat', v.store).returncode, NO_ANSWER)
+    v.unmount()
 
 
 @case(mounted=True)

@@ -190,8 +190,7 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
   return {};
 }
 
-Status EngineImpl::log_small_bytes(LiveInode& live) {
-  std::unique_lock lock(live.mutex);
+Status EngineImpl::log_dirty_bytes(LiveInode& live) {
   if (live.dirty.unlogged_bytes() == 0 && !live.mtime && !live.kill_privileges) return {};
   WriteInlineCommand command;
   command.inode = live.id;
@@ -218,12 +217,11 @@ Status EngineImpl::log_small_bytes(LiveInode& live) {
 }
 
 Status EngineImpl::commit_dirty_locked(const LiveInodePtr& live) {
-  std::uint64_t unlogged;
   {
-    std::shared_lock lock(live->mutex);
-    unlogged = live->dirty.unlogged_bytes();
+    std::unique_lock lock(live->mutex);
+    if (live->dirty.unlogged_bytes() <= kInlineBytesMax) return log_dirty_bytes(*live);
   }
-  return unlogged <= kInlineBytesMax ? log_small_bytes(*live) : flush_group({live});
+  return flush_group({live});
 }
 
 Status EngineImpl::commit_dirty(const LiveInodePtr& live) {

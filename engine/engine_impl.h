@@ -133,7 +133,7 @@ class EngineImpl final : public Engine {
   /// Dirty bytes of all of them into segments and one transaction. Their flush_mutexes are held.
   Status flush_group(const std::vector<LiveInodePtr>& group);
   void take_back(const std::vector<LiveInodePtr>& group);
-  Status log_small_bytes(LiveInode& live);    ///< into the log; its flush_mutex is held
+  Status log_dirty_bytes(LiveInode& live);  ///< into the log; its flush_mutex and mutex are held
   /// Dirty bytes are in the log or in a segment, in order, not yet durable. Its flush_mutex is held.
   Status commit_dirty_locked(const LiveInodePtr& live);
   Status commit_dirty(const LiveInodePtr& live);

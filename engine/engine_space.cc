@@ -1,5 +1,6 @@
 // Space: reservation before bytes are accepted (P8), fallocate, copy_file_range, holes, statfs.
 #include <algorithm>
+#include <utility>
 
 #include "engine/engine_impl.h"
 
@@ -36,12 +37,16 @@ Status EngineImpl::reserve_space(std::uint64_t bytes) {
 Status EngineImpl::clean_for(std::uint64_t bytes) {
   const std::uint64_t deadline_ns = clock_.boot_ns() + kCleanWaitNs;
   std::lock_guard lock(clean_mutex_);
+  bool flushed = false;
   for (;;) {
     auto reserved = store_->reserve(bytes);
     if (reserved || reserved.error().code != Code::kNoSpace) return reserved;
     if (clock_.boot_ns() > deadline_ns) return reserved;
     KVSYNCFS_ASSIGN(const bool cleaned, clean_one(kDeadShareMin));
-    if (!cleaned) return reserved;
+    if (cleaned) continue;
+    // Dirty overwrites make dead bytes only when they are flushed.
+    if (std::exchange(flushed, true)) return reserved;
+    KVSYNCFS_TRY(flush_everything());
   }
 }
 
@@ -101,8 +106,12 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
     store_->unreserve(length);
   }
   std::lock_guard no_flush(live->flush_mutex);
+  // What is dropped below may have made the file longer: the catalog must know that first. The second step takes
+  // what was written since the first.
+  if (!keeps_bytes) KVSYNCFS_TRY(commit_dirty_locked(live));
   std::unique_lock lock(live->mutex);
   KVSYNCFS_TRY(load_size(*live));
+  if (!keeps_bytes) KVSYNCFS_TRY(log_dirty_bytes(*live));
   AllocateCommand command{inode, offset, length, mode, clock_.now()};
   KVSYNCFS_TRY(commit_one(std::move(command)));
   live->mtime.reset();

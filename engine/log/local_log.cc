@@ -114,12 +114,10 @@ Status LocalLog::start(Position applied, Applier applier) {
                  fmt::format("{}: log starts at position {}, but {} is needed", options_.directory,
                              found.first.value, applied.value + 1));
   applier_ = std::move(applier);
-  if (found.last > applied) {
-    // The verdict is known since opening, so nothing that is applied here turns out to be damaged.
-    KVSYNCFS_TRY(scan_log(disk_, options_, [&](Position position, std::string_view entry) {
-      if (position > applied) applier_(position, entry);
-    }));
-  }
+  // The verdict is known since opening, so nothing that is applied here turns out to be damaged.
+  // What the catalog has already comes too, and no file is let go: bytes that only the log holds may be
+  // in it until trim() says otherwise.
+  if (found.last >= applied) KVSYNCFS_TRY(scan_log(disk_, options_, applier_));
   if (!options_.read_only) KVSYNCFS_TRY(files_.adopt(scan_, applied));
   written_ = std::max(applied, found.last);
   last_.store(written_.value, std::memory_order_release);

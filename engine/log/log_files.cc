@@ -49,11 +49,11 @@ Status LogFiles::adopt(const LogScan& scan, Position applied) {
   next_generation_ = highest + 1;
   bool renamed = half_made;
   for (const ScannedFile& file : scan.files) {
-    if (file.used_bytes > 0 && file.last > applied) {
+    if (file.used_bytes > 0 && scan.report.last >= applied) {
       closed_.push_back({file.generation, file.size, file.last});
       continue;
     }
-    // Also a file without a batch gets a new name: what a tear left in it must not come to life.
+    // A file without a batch gets a new name: what a tear left in it must not come to life.
     KVSYNCFS_TRY(release({file.generation, file.size, file.last}));
     renamed = true;
   }

@@ -50,15 +50,19 @@ TEST_F(LocalLog, EmptyEntryIsAnEntry) {
   EXPECT_EQ(seen_, (Entries{"", "x"}));
 }
 
-TEST_F(LocalLog, ReplayStartsAfterWhatIsApplied) {
+TEST_F(LocalLog, ReplayHandsOutAlsoWhatIsAppliedUntilItIsTrimmed) {
   open();
   for (const char* entry : {"one", "two", "three"}) commit(entry);
   append("four");
   commit("five");
   crash();
-  open(Position{4});
-  EXPECT_EQ(seen_, Entries{"five"});
-  EXPECT_EQ(first_seen_, Position{5});
+  for (int life = 0; life < 3; ++life) {
+    open(Position{4});
+    EXPECT_EQ(handed_out_, 5u) << "only the log may hold these bytes, life " << life;
+    EXPECT_EQ(seen_, Entries{"five"});
+    EXPECT_EQ(first_seen_, Position{5});
+    crash();
+  }
 }
 
 TEST_F(LocalLog, SyncOfADurablePositionTouchesNoDisk) {

@@ -34,13 +34,16 @@ class LocalLogTest : public ::testing::Test {
     ASSERT_TRUE(disk_.sync_directory("store"));
   }
 
-  /// Opens and starts; what is replayed and appended goes to seen_.
+  /// Opens and starts; what is replayed beyond `applied`, and appended, goes to seen_.
   Status try_open(Position applied = {}) {
     log_.reset();
     seen_.clear();
     first_seen_ = {};
     KVSYNCFS_ASSIGN(log_, open_local_log(disk_, options_));
-    return log_->start(applied, [this](Position position, std::string_view entry) {
+    handed_out_ = 0;
+    return log_->start(applied, [this, applied](Position position, std::string_view entry) {
+      ++handed_out_;
+      if (position <= applied) return;
       if (seen_.empty()) first_seen_ = position;
       EXPECT_EQ(position.value, first_seen_.value + seen_.size());
       seen_.emplace_back(entry);
@@ -97,6 +100,7 @@ class LocalLogTest : public ::testing::Test {
   std::unique_ptr<SharedLog> log_;
   Entries seen_;
   Position first_seen_;
+  std::size_t handed_out_ = 0;  ///< entries that came to the applier, applied ones too
 };
 
 }  // namespace kvsyncfs

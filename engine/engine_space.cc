@@ -34,6 +34,8 @@ Status EngineImpl::reserve_space(std::uint64_t bytes) {
   return clean_for(bytes);
 }
 
+/// While a flush is under way its bytes count twice, as reserved and as appended; and dirty overwrites make dead
+/// bytes only when they are flushed. So a refusal is final only after everything was flushed.
 Status EngineImpl::clean_for(std::uint64_t bytes) {
   const std::uint64_t deadline_ns = clock_.boot_ns() + kCleanWaitNs;
   std::lock_guard lock(clean_mutex_);
@@ -42,9 +44,12 @@ Status EngineImpl::clean_for(std::uint64_t bytes) {
     auto reserved = store_->reserve(bytes);
     if (reserved || reserved.error().code != Code::kNoSpace) return reserved;
     if (clock_.boot_ns() > deadline_ns) return reserved;
-    KVSYNCFS_ASSIGN(const bool cleaned, clean_one(kDeadShareMin));
-    if (cleaned) continue;
-    // Dirty overwrites make dead bytes only when they are flushed.
+    const Result<bool> cleaned = clean_one(kDeadShareMin);
+    if (!cleaned && cleaned.error().code != Code::kNoSpace) return cleaned.error();
+    if (cleaned && *cleaned) {
+      flushed = false;
+      continue;
+    }
     if (std::exchange(flushed, true)) return reserved;
     KVSYNCFS_TRY(flush_everything());
   }

@@ -27,7 +27,8 @@ constexpr int kUsage = 1;
 constexpr int kFailed = 32;
 
 constexpr int kBarrierMs = 60'000;
-constexpr int kPingMs = 2'000;  // where the user does not insist on the daemon (-f, -l)
+constexpr int kPingMs = 15'000;
+constexpr int kImpatientPingMs = 2'000;  // -f, -l
 constexpr int kEndMs = 60'000;
 
 struct Words {
@@ -116,7 +117,7 @@ int wait_for_daemon(const Words& words, const MountEntry& mount, const Process& 
 int unmount(const Words& words, const MountEntry& mount) {
   const std::string socket = std::string(kRunFolder) + "/" + socket_name(mount.device);
   const bool insists = words.force || words.lazy;
-  const auto alive = ask(socket, "ping", insists ? kPingMs : kBarrierMs);
+  const auto alive = ask(socket, "ping", insists ? kImpatientPingMs : kPingMs);
   if (!alive && alive.error().code == Code::kTimeout && !insists) {
     return fail(kFailed,
                 words.path + ": the daemon does not answer; umount -l or -f goes on without");

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "fs/mount_table.h"
+#include "fs/run_files.h"
 
 namespace kvsyncfs {
 namespace {
@@ -77,12 +78,16 @@ int open_abort(std::uint64_t device) {
   return fd;
 }
 
+bool is_mounted(std::uint64_t device, const std::string& mountpoint) {
+  const auto table = read_mount_table();
+  const auto entry = table ? mount_at(*table, mountpoint) : std::nullopt;
+  return entry && entry->device == device;
+}
+
 bool abort_connection(int abort_fd, std::uint64_t device, const std::string& mountpoint) {
   if (abort_fd >= 0) return ::write(abort_fd, "1", 1) == 1;
   // Without fusectl: a forced umount aborts the connection, also where the mount is busy.
-  const auto table = read_mount_table();
-  const auto entry = table ? mount_at(*table, mountpoint) : std::nullopt;
-  return entry && entry->device == device &&
+  return is_mounted(device, mountpoint) &&
          (::umount2(mountpoint.c_str(), MNT_FORCE) == 0 || errno == EBUSY);
 }
 
@@ -95,6 +100,10 @@ void run_child(std::uint64_t timeout_s, const std::string& mountpoint, pid_t dae
   const int abort_fd = open_abort(device);
   if (watch_heartbeat(kSocket, static_cast<int>(timeout_s * 1000 / 3)) != WatchEnd::kSilent) return;
   const bool aborted = abort_connection(abort_fd, device, mountpoint);
+  // The helper of umount(8) shall not wait for this daemon.
+  if (aborted && is_mounted(device, mountpoint)) {
+    ::unlink((std::string(kRunFolder) + "/" + socket_name(device)).c_str());
+  }
   ::openlog("kvsyncfs", 0, LOG_DAEMON);
   ::syslog(LOG_ERR,
            "%s: process %d has not answered for %llu s; its FUSE connection is %s. "

@@ -1,0 +1,138 @@
+#include "tests/sim/volume_model.h"
+
+#include <algorithm>
+
+namespace kvsyncfs {
+namespace {
+
+bool same_names(const VolumeModel::Names& expected, const VolumeModel::Names& found) {
+  return std::equal(expected.begin(), expected.end(), found.begin(), found.end(),
+                    [](const auto& a, const auto& b) {
+                      return a.first == b.first &&
+                             (a.second == VolumeModel::kUnknown || a.second == b.second);
+                    });
+}
+
+/// Past the end a file has zeros, which show when it grows.
+char byte_at(const std::string& bytes, std::size_t offset) {
+  return offset < bytes.size() ? bytes[offset] : '\0';
+}
+
+}  // namespace
+
+VolumeModel::VolumeModel(const VolumeContents& contents) {
+  states_.push_back({contents.names, std::nullopt, 0});
+  for (const auto& [inode, bytes] : contents.files) files_[inode].versions.push_back(bytes);
+}
+
+void VolumeModel::begin_names(Names names, std::optional<InodeId> whole) {
+  const std::size_t version = whole ? files_.at(*whole).versions.size() - 1 : 0;
+  states_.push_back({std::move(names), whole, version});
+}
+
+void VolumeModel::begin_bytes(InodeId file, std::string bytes) {
+  files_.at(file).versions.push_back(std::move(bytes));
+}
+
+void VolumeModel::begin_value(const std::string& path, std::string value) {
+  Names next = names();
+  const auto slash = path.rfind('/');
+  if (slash != std::string::npos && next.emplace(path.substr(0, slash), kUnknown).second)
+    begin_names(next);
+  next[path] = kUnknown;
+  begin_names(std::move(next));
+  pending_ = std::move(value);
+}
+
+void VolumeModel::created(const std::string& path, InodeId inode, bool folder,
+                          std::optional<std::string> value) {
+  states_.back().names[path] = inode;
+  pending_.reset();
+  if (folder) return;
+  File& file = files_[inode];
+  file.versions.emplace_back();
+  if (value) file.versions.push_back(std::move(*value));
+  committed(inode);
+}
+
+void VolumeModel::committed(InodeId inode) {
+  File& file = files_.at(inode);
+  file.committed = file.cut = file.versions.size() - 1;
+}
+
+void VolumeModel::cut(InodeId inode) {
+  File& file = files_.at(inode);
+  file.cut = file.versions.size() - 1;
+}
+
+void VolumeModel::synced() {
+  floor_ = states_.size() - 1;
+  for (auto& [inode, file] : files_) {
+    file.floor = file.committed;
+    file.size_floor = std::max(file.committed, file.cut);
+  }
+}
+
+void VolumeModel::synced(InodeId file) {
+  committed(file);
+  synced();
+}
+
+void VolumeModel::synced_all() {
+  for (auto& [inode, file] : files_) committed(inode);
+  synced();
+}
+
+std::optional<std::size_t> VolumeModel::find_state(const Names& found) const {
+  for (std::size_t i = floor_; i < states_.size(); ++i)
+    if (same_names(states_[i].names, found)) return i;
+  return std::nullopt;
+}
+
+std::string VolumeModel::check_file(const File& file, std::size_t floor,
+                                    const std::string& bytes) const {
+  const auto first = file.versions.begin() + static_cast<std::ptrdiff_t>(floor);
+  if (file.whole) {
+    const bool known = std::find(first, file.versions.end(), bytes) != file.versions.end();
+    return known ? "" : "a value is not whole";
+  }
+  const auto sized =
+      file.versions.begin() + static_cast<std::ptrdiff_t>(std::max(floor, file.size_floor));
+  if (std::none_of(sized, file.versions.end(),
+                   [&](const std::string& v) { return v.size() == bytes.size(); }))
+    return "size " + std::to_string(bytes.size()) + " is none since the last sync";
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (std::none_of(first, file.versions.end(),
+                     [&](const std::string& v) { return byte_at(v, i) == bytes[i]; }))
+      return "byte " + std::to_string(i) + " is none since the last sync" +
+             (bytes[i] == '\0' ? " but zero" : "");
+  }
+  return "";
+}
+
+std::string VolumeModel::check(const VolumeContents& found) const {
+  const auto state = find_state(found.names);
+  if (!state) {
+    std::string text = "names of no moment since the last sync:";
+    for (const auto& [path, inode] : found.names) text += " " + path;
+    return text;
+  }
+  for (const auto& [path, inode] : found.names) {
+    const auto bytes = found.files.find(inode);
+    if (bytes == found.files.end()) continue;  // a folder
+    const auto known = files_.find(inode);
+    std::string broken;
+    if (known == files_.end()) {
+      if (!bytes->second.empty() && pending_ != bytes->second) broken = "bytes of an unknown file";
+    } else {
+      std::size_t floor = known->second.floor;
+      for (std::size_t i = floor_; i <= *state; ++i)
+        if (states_[i].whole == inode) floor = std::max(floor, states_[i].version);
+      broken = check_file(known->second, floor, bytes->second);
+    }
+    if (!broken.empty()) return path + " (inode " + std::to_string(inode.value) + "): " + broken;
+  }
+  return "";
+}
+
+}  // namespace kvsyncfs

@@ -40,7 +40,7 @@ class Worker:
 
     def __init__(self, index):
         self.index, self.files, self.names, self.serial, self.errors = index, {}, Names(), 0, []
-        self.folder_name = f'w{index}'
+        self.folder_name, self.steps = f'w{index}', 0
 
     def again(self, number):
         """A worker that starts anew in a folder of its own, because its oracle was lost."""
@@ -59,6 +59,7 @@ class Worker:
             os.chdir(folder)
             while True:
                 self.step()
+                self.steps += 1
         except OSError as error:
             if error.errno not in GONE:
                 self.errors.append(f'{error} in the middle of the load')
@@ -463,7 +464,9 @@ def main():
             if time.monotonic() - started > args.seconds:
                 break
         volume.unmount()
-        print(f'{number - args.first + 1} rounds passed in {time.monotonic() - started:.0f} s')
+        steps = sum(worker.steps for worker in workers)
+        rounds, seconds = number - args.first + 1, time.monotonic() - started
+        print(f'{rounds} rounds passed in {seconds:.0f} s, {steps} operations')
         status = 0
         return 0
     finally:

@@ -44,10 +44,19 @@ def mount_line(path):
     return found
 
 
+def mounts_below(folder):
+    """Mount points in `folder`, the newest first."""
+    with open('/proc/self/mountinfo', encoding='utf-8', errors='surrogateescape') as lines:
+        points = [line.split(' ')[4].encode().decode('unicode_escape') for line in lines]
+    return [point for point in reversed(points) if point.startswith(folder + '/')]
+
+
 def process_alive(pid):
+    """Whether a thread of it is left: while one is, its descriptors and locks are held."""
     try:
         with open(f'/proc/{pid}/stat', 'rb') as stat:
-            return stat.read().rpartition(b')')[2].split()[0] not in (b'Z', b'X')
+            state = stat.read().rpartition(b')')[2].split()[0]
+        return state not in (b'Z', b'X') or len(os.listdir(f'/proc/{pid}/task')) > 1
     except OSError:
         return False
 
@@ -177,12 +186,14 @@ class Volume:
         while self.mounted():
             subprocess.run(['umount', '-l', '-i', self.mnt], check=False, stderr=subprocess.DEVNULL)
 
-    def remount(self, options=None):
-        """Orderly unmount and a new daemon; the caller's working folder moves along."""
-        cwd = self.leave()
-        self.unmount()
-        self.mount(options)
-        self.enter(cwd)
+    def close_handles(self):
+        """Closes what this process still has open on the mount; it would be busy otherwise."""
+        for name in os.listdir('/proc/self/fd'):
+            try:
+                if os.readlink(f'/proc/self/fd/{name}').startswith(self.mnt):
+                    os.close(int(name))
+            except OSError:
+                pass
 
     def crash(self, options=None):
         cwd = self.leave()
@@ -196,6 +207,7 @@ class Volume:
             drop_caches()
             return
         cwd = self.leave()
+        self.close_handles()
         self.unmount()
         drop_caches()
         self.mount(options)
@@ -236,6 +248,8 @@ class Volume:
             with open(connection + '/abort', 'w', encoding='ascii') as knob:
                 knob.write('1')
         self.detach()
+        for point in mounts_below(self.root):
+            subprocess.run(['umount', '-l', '-i', point], check=False, stderr=subprocess.DEVNULL)
         for pid in self.pids():
             wait_until(lambda p=pid: not process_alive(p), 20, 'end of a killed daemon')
 

@@ -179,7 +179,7 @@ def overwrites_of_a_nearly_full_store(v):
         v.cold()
 
 
-@case(mounted=True, mount=False, timeout=120)
+@case(mounted=True, mount=False, check=False, timeout=120)
 def store_on_a_disk_with_few_inodes(v):
     """Create and delete without end uses up no inode of the disk below."""
     image = v.root + '/image'

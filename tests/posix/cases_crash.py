@@ -393,7 +393,7 @@ def damaged_catalog_is_never_truth(v):
     saved = v.root + '/saved'
     sh_ok(f'cp -a --sparse=always {v.store} {saved}')
     for path in files:
-        size = os.path.getsize(path)
+        size = os.path.getsize(path.replace(v.store, saved))
         for at in [rng.randrange(size) for _ in range(3)] if size else []:
             shutil.rmtree(v.store)
             sh_ok(f'cp -a --sparse=always {saved} {v.store}')

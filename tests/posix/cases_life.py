@@ -277,7 +277,7 @@ def daemon_killed_says_enotconn(v):
     os.kill(v.pid(), signal.SIGKILL)
     wait_until(lambda: v.pid() is None, 10, 'end of the daemon')
     in_child(lambda: fails('ENOTCONN ECONNABORTED EIO', os.write, fd, b'x'))
-    in_child(lambda: fails('ENOTCONN', os.stat, v.mnt))
+    in_child(lambda: fails('ENOTCONN', os.stat, v.mnt + '/unknown'))
     in_child(lambda: fails('ENOTCONN', os.open, v.mnt + '/new', os.O_CREAT))
     cwd = v.leave()
     v.detach()
@@ -294,7 +294,7 @@ def connection_aborted_by_the_kernel(v):
     os.fsync(fd)
     with open(v.connection() + '/abort', 'w', encoding='ascii') as knob:
         knob.write('1')
-    in_child(lambda: fails('ENOTCONN ECONNABORTED', os.stat, v.mnt))
+    in_child(lambda: fails('ENOTCONN ECONNABORTED', os.stat, v.mnt + '/unknown'))
     wait_until(lambda: v.pid() is None, 15, 'end of the daemon')
     cwd = v.leave()
     v.detach()

@@ -110,6 +110,17 @@ def wait_case(child, root, seconds, pipe):
             os.read(pipe, 4096)
 
 
+def ended_daemons(volume):
+    """What became of the daemons that ended; a case whose daemon died by a signal says so."""
+    notes = []
+    for path in glob.glob(os.path.join(volume.root, 'exit.*')):
+        with open(path, encoding='ascii') as note:
+            status = int(note.read())
+        if status in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS):
+            notes.append(f'process {path.rpartition(".")[2]} died by signal {-status}')
+    return notes
+
+
 def kill_leftovers(volume):
     """Ends every process that a case left behind; daemons of the volume are not among them."""
     daemons = set(volume.pids())
@@ -178,6 +189,8 @@ def run_case(name, function, args, pipe):
                 complaint, code = 'time-out', 1
             elif code < 0:
                 complaint = f'died by signal {-code}'
+            for note in ended_daemons(volume):
+                print('  ' + note)
             kill_leftovers(volume)
             if code == 0:
                 complaint = finish(function, volume)

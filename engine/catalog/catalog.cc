@@ -85,6 +85,7 @@ Result<Position> RocksCatalog::finish_checkpoint() {
 }
 
 Result<std::uint32_t> RocksCatalog::digest() const {
+  KVSYNCFS_TRY(tables_->write_deferred());
   std::uint32_t crc = 0;
   KVSYNCFS_TRY(tables_->scan([&](std::string_view key, std::string_view value) -> Status {
     if (key == kCursorKey) return {};

@@ -1,9 +1,10 @@
 // The catalog: the ordered map of small records, a deterministic state machine over RocksDB.
 //
 // apply() is the only way to change it; the same transactions from the same start give the same
-// bytes (digest()). It reads no clock, no random number and no local state. Each command is one
-// atomic RocksDB write that carries the cursor (position, command index), so replay after a crash
-// skips what is already there. RocksDB runs without a write-ahead log: the shared log is that.
+// bytes (digest()). It reads no clock, no random number and no local state. Each command is
+// atomic, and what reaches the disk carries the cursor (position, command index) that fits it, so
+// replay after a crash skips what is already there. RocksDB runs without a write-ahead log: the
+// shared log is that.
 //
 // Key schema (big-endian numbers, so that ranges are ordered): kvsyncfs-format(5), "Catalog".
 //   m <name>                                 counters, cursor, features

@@ -270,6 +270,7 @@ void CatalogCheck::finish_totals() {
 Result<std::uint64_t> RocksCatalog::check(
     const std::function<void(const std::string&)>& report,
     const std::function<void(std::uint64_t, std::uint64_t)>& progress) const {
+  KVSYNCFS_TRY(tables_->write_deferred());
   return CatalogCheck(*tables_, report, progress).run();
 }
 

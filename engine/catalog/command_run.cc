@@ -119,10 +119,13 @@ Result<std::vector<Extent>> CommandRun::extents(InodeId id, std::uint64_t offset
 Status CommandRun::replace(StagedInode& file, std::uint64_t offset, std::uint64_t length,
                            std::span<const Extent> fresh) {
   std::vector<Extent> old;
-  if (file.inode.allocated_bytes != 0) {
+  const bool has_none = file.inode.allocated_bytes == 0;
+  const auto end = tables_.extents_end(file.id);
+  if (!has_none && !(end && offset >= *end)) {
     KVSYNCFS_ASSIGN(old, extents(file.id, offset, length));
   }
   if (old.empty() && fresh.empty()) return {};
+  if (!fresh.empty()) tables_.raise_extents_end(file.id, fresh.back().file_end(), has_none);
   ExtentEdit edit = replace_range(old, offset, length, fresh);
   for (const Extent& e : edit.removed) file.inode.allocated_bytes -= e.length;
   for (const Extent& e : edit.added) file.inode.allocated_bytes += e.length;

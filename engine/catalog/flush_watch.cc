@@ -1,6 +1,7 @@
 #include "engine/catalog/flush_watch.h"
 
 #include <chrono>
+#include <utility>
 
 #include "engine/catalog/rocks_env.h"
 
@@ -27,11 +28,9 @@ void FlushWatch::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Stat
   changed_.notify_all();
 }
 
-bool FlushWatch::clear_error() {
+std::optional<Error> FlushWatch::take_error() {
   std::lock_guard lock(mutex_);
-  bool was = error_.has_value();
-  error_.reset();
-  return was;
+  return std::exchange(error_, std::nullopt);
 }
 
 Status FlushWatch::wait(rocksdb::DB& db) {

@@ -16,9 +16,15 @@ class FlushWatch final : public rocksdb::EventListener {
  public:
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override;
   void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override;
+  /// RocksDB would go on by itself when there is space again, and flush what it likes: only a
+  /// checkpoint may do that.
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
+                            bool* recovers) override {
+    *recovers = false;
+  }
 
-  /// Forgets an earlier error. Returns true if there was one.
-  bool clear_error();
+  /// The first error since the last call.
+  std::optional<Error> take_error();
   /// Until `db` has no immutable memtable left to write. Errors: kIo, kNoSpace; kTimeout after an
   /// hour.
   Status wait(rocksdb::DB& db);

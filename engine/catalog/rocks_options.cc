@@ -75,7 +75,8 @@ rocksdb::Options rocks_options(const CatalogOptions& options, rocksdb::Env& env,
   o.max_write_buffer_number = 4;
   o.allow_concurrent_memtable_write = false;  // one writer; and insert hints need it
   o.enable_write_thread_adaptive_yield = false;
-  o.avoid_flush_during_shutdown = true;                     // only a checkpoint may write
+  o.max_bgerror_resume_count = 0;        // resuming flushes: it waits for the next checkpoint
+  o.avoid_flush_during_shutdown = true;  // only a checkpoint may write
   o.compaction_style = rocksdb::kCompactionStyleUniversal;  // least write amplification
   o.compression = compression();
   o.max_background_jobs = 2;

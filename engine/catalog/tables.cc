@@ -14,6 +14,8 @@ namespace {
 /// Of one record in the memtable beside its key and value: node, sequence number, lengths.
 constexpr std::uint64_t kMemtableEntryBytes = 40;
 
+constexpr std::size_t kDeferredInodesMax = 4096;
+
 void put(rocksdb::WriteBatch& batch, std::string_view key, std::string_view value) {
   batch.Put(key, value);
 }
@@ -34,6 +36,7 @@ Result<std::unique_ptr<Tables>> Tables::open(Disk& disk, const CatalogOptions& o
   if (options.read_only) tables->overlay_ = std::make_unique<OverlayDisk>(disk);
   tables->env_ = make_rocks_env(options.read_only ? *tables->overlay_ : disk);
   tables->watch_ = std::make_shared<FlushWatch>();
+  tables->defer_below_bytes_ = options.memtable_bytes * (kMemtableLimitFactor / 2);
   rocksdb::Options rocks = rocks_options(options, *tables->env_, tables->watch_);
   rocks.create_if_missing = create;
   rocks.error_if_exists = create;
@@ -67,44 +70,61 @@ Status Tables::load_segments() {
   return it->status().ok() ? Status{} : Status(from_rocks(it->status()));
 }
 
+Status Tables::write(rocksdb::WriteBatch& batch) {
+  if (batch.Count() == 0) return {};
+  rocksdb::WriteOptions options;
+  options.disableWAL = true;
+  rocksdb::Status written = db_->Write(options, &batch);
+  if (!written.ok()) return from_rocks(written);
+  memtable_bytes_.fetch_add(batch.GetDataSize() + batch.Count() * kMemtableEntryBytes,
+                            std::memory_order_relaxed);
+  return {};
+}
+
 Status Tables::commit(rocksdb::WriteBatch& batch, std::span<StagedInode> inodes,
                       const StagedSegments& segments, const Cursor& cursor) {
+  std::lock_guard lock(commit_mutex_);
+  const bool defers = memtable_bytes() < defer_below_bytes_ && !flushing_.load();
   boost::container::small_vector<InodeId, 4> changing;
   for (const StagedInode& s : inodes) {
     if (s.state == StagedInode::State::kRead) continue;
     changing.push_back(s.id);
-    if (s.state == StagedInode::State::kChanged) {
-      put(batch, inode_key(s.id).view(), encode(s.inode));
-    } else {
+    if (s.state == StagedInode::State::kRemoved) {
       batch.Delete(inode_key(s.id).view());
+    } else if (!defers) {
+      put(batch, inode_key(s.id).view(), encode(s.inode));
     }
   }
   for (const auto& [id, record] : segments) {
-    if (record) {
-      put(batch, segment_key(id).view(), encode(*record));
-    } else {
+    if (!record) {
       batch.Delete(segment_key(id).view());
+    } else if (!defers) {
+      put(batch, segment_key(id).view(), encode(*record));
     }
   }
-  put(batch, kCursorKey, encode_cursor(cursor));
-
-  rocksdb::WriteOptions options;
-  options.disableWAL = true;
+  if (!defers) {
+    KVSYNCFS_TRY(write_deferred_locked());
+    put(batch, kCursorKey, encode_cursor(cursor));
+  }
   inode_cache_.begin_commit(changing);
-  rocksdb::Status written = db_->Write(options, &batch);
-  if (written.ok()) remember(inodes, segments, cursor);
+  Status written = write(batch);
+  if (written) remember(inodes, segments, cursor, defers);
   inode_cache_.end_commit();
-  memtable_bytes_.fetch_add(batch.GetDataSize() + batch.Count() * kMemtableEntryBytes,
-                            std::memory_order_relaxed);
-  return written.ok() ? Status{} : Status(from_rocks(written));
+  KVSYNCFS_TRY(written);
+  return deferred_inodes_.size() < kDeferredInodesMax ? Status{} : write_deferred_locked();
 }
 
 void Tables::remember(std::span<StagedInode> inodes, const StagedSegments& segments,
-                      const Cursor& cursor) {
-  for (const StagedInode& s : inodes)
-    if (s.state == StagedInode::State::kChanged) inode_cache_.put(s.id, s.inode);
+                      const Cursor& cursor, bool deferred) {
   cursor_ = cursor;
+  cursor_deferred_ = deferred;
   std::unique_lock lock(memory_mutex_);
+  for (const StagedInode& s : inodes) {
+    if (s.state == StagedInode::State::kRemoved) deferred_inodes_.erase(s.id);
+    if (s.state != StagedInode::State::kChanged) continue;
+    if (deferred) deferred_inodes_[s.id] = s.inode;
+    inode_cache_.put(s.id, s.inode);
+  }
   totals_.inodes = cursor.inodes;
   totals_.reserved_bytes = cursor.reserved_bytes;
   for (const auto& [id, record] : segments) {
@@ -112,30 +132,81 @@ void Tables::remember(std::span<StagedInode> inodes, const StagedSegments& segme
     totals_.live_bytes += (record ? record->live_bytes : 0) - known.live_bytes;
     if (record) {
       known = *record;
+      if (deferred) deferred_segments_.insert(id);
     } else {
       segments_.erase(id);
+      deferred_segments_.erase(id);
     }
   }
 }
 
+Status Tables::write_deferred() {
+  std::lock_guard lock(commit_mutex_);
+  return write_deferred_locked();
+}
+
+/// Only this thread changes what is deferred, so it may read without the memory's lock.
+Status Tables::write_deferred_locked() {
+  if (!cursor_deferred_) return {};
+  std::vector<InodeId> ids;
+  ids.reserve(deferred_inodes_.size());
+  for (const auto& [id, inode] : deferred_inodes_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());  // neighbours follow each other into the memtable
+  rocksdb::WriteBatch batch;
+  for (InodeId id : ids) put(batch, inode_key(id).view(), encode(deferred_inodes_.at(id)));
+  for (SegmentId id : deferred_segments_)
+    put(batch, segment_key(id).view(), encode(segments_.at(id)));
+  put(batch, kCursorKey, encode_cursor(cursor_));
+  KVSYNCFS_TRY(write(batch));
+  cursor_deferred_ = false;
+  deferred_segments_.clear();
+  std::unique_lock memory_lock(memory_mutex_);
+  deferred_inodes_.clear();
+  return {};
+}
+
 Status Tables::begin_flush() {
   if (overlay_) return {};
-  if (watch_->clear_error()) {
-    rocksdb::Status resumed = db_->Resume();
-    if (!resumed.ok()) return from_rocks(resumed);
-  }
+  KVSYNCFS_TRY(write_deferred());
+  flushing_.store(true);
   rocksdb::FlushOptions options;
   options.wait = false;
   options.allow_write_stall = true;
-  rocksdb::Status begun = db_->Flush(options);
+  rocksdb::Status begun;
+  if (auto error = watch_->take_error()) {
+    // RocksDB tells of an error before it has stopped for it; waiting here makes sure that this
+    // flush is not taken for the failed one.
+    options.wait = true;
+    begun = db_->Resume();
+    if (begun.ok()) begun = db_->Flush(options);
+    if (!begun.ok()) watch_->OnBackgroundError(rocksdb::BackgroundErrorReason::kFlush, &begun);
+  } else {
+    begun = db_->Flush(options);
+  }
   if (!begun.ok()) return from_rocks(begun);
   memtable_bytes_.store(0, std::memory_order_relaxed);
   return {};
 }
 
+std::optional<std::uint64_t> Tables::extents_end(InodeId id) const {
+  const ExtentsEnd& known = extents_ends_[std::hash<InodeId>{}(id) % extents_ends_.size()];
+  if (known.id != id) return std::nullopt;
+  return known.end;
+}
+
+void Tables::raise_extents_end(InodeId id, std::uint64_t end, bool has_no_extents) {
+  ExtentsEnd& known = extents_ends_[std::hash<InodeId>{}(id) % extents_ends_.size()];
+  if (known.id == id) {
+    known.end = std::max(known.end, end);
+  } else if (has_no_extents) {
+    known = {id, end};
+  }
+}
+
 Status Tables::finish_flush() {
   if (overlay_) return {};
   KVSYNCFS_TRY(watch_->wait(*db_));
+  flushing_.store(false);
   iterators_->drop_idle();
   return {};
 }

@@ -5,9 +5,11 @@
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -63,10 +65,16 @@ class Tables {
   Status commit(rocksdb::WriteBatch& batch, std::span<StagedInode> inodes,
                 const StagedSegments& segments, const Cursor& cursor);
   std::uint64_t memtable_bytes() const { return memtable_bytes_.load(std::memory_order_relaxed); }
+  Status write_deferred();
   Status begin_flush();
   Status finish_flush();
 
-  /// All records in key order. Errors: kIo, kCorrupt, and what `visit` returns.
+  /// No extent of the file ends after it; nothing known: no answer. Apply only.
+  std::optional<std::uint64_t> extents_end(InodeId id) const;
+  void raise_extents_end(InodeId id, std::uint64_t end, bool has_no_extents);
+
+  /// All records in key order, after write_deferred(). Errors: kIo, kCorrupt, and what `visit`
+  /// returns.
   Status scan(
       const std::function<Status(std::string_view key, std::string_view value)>& visit) const;
   Result<std::optional<std::string>> get(std::string_view key) const;
@@ -76,8 +84,10 @@ class Tables {
   Tables() = default;
   Status load_memory();
   Status load_segments();
-  void remember(std::span<StagedInode> inodes, const StagedSegments& segments,
-                const Cursor& cursor);
+  Status write(rocksdb::WriteBatch& batch);
+  Status write_deferred_locked();
+  void remember(std::span<StagedInode> inodes, const StagedSegments& segments, const Cursor& cursor,
+                bool deferred);
 
   std::unique_ptr<Disk> overlay_;  ///< read-only catalogs write here
   std::unique_ptr<rocksdb::Env> env_;
@@ -86,9 +96,21 @@ class Tables {
   std::unique_ptr<IteratorPool> iterators_;
   mutable InodeCache inode_cache_;
   std::atomic<std::uint64_t> memtable_bytes_{0};
+  std::atomic<bool> flushing_{false};    ///< from begin_flush() to a good end of finish_flush()
+  std::uint64_t defer_below_bytes_ = 0;  ///< memtable size up to which records are deferred
+  std::mutex commit_mutex_;
   Cursor cursor_;
+  bool cursor_deferred_ = false;
+  std::set<SegmentId> deferred_segments_;
 
-  mutable std::shared_mutex memory_mutex_;  ///< guards the two below; a leaf
+  struct ExtentsEnd {
+    InodeId id;
+    std::uint64_t end = 0;
+  };
+  std::vector<ExtentsEnd> extents_ends_{1024};  ///< by id; a newcomer takes the place
+
+  mutable std::shared_mutex memory_mutex_;  ///< guards what follows; a leaf
+  std::unordered_map<InodeId, Inode> deferred_inodes_;
   std::unordered_map<SegmentId, SegmentRecord> segments_;
   CatalogTotals totals_;
 };

@@ -17,6 +17,11 @@ Result<Inode> Tables::inode(InodeId id) const {
   Inode cached;
   if (inode_cache_.find(id, cached)) return cached;
   InodeCache::Ticket ticket = inode_cache_.ticket();
+  {
+    std::shared_lock lock(memory_mutex_);
+    auto deferred = deferred_inodes_.find(id);
+    if (deferred != deferred_inodes_.end()) return deferred->second;
+  }
   KVSYNCFS_ASSIGN(auto bytes, get(inode_key(id).view()));
   if (!bytes) return Code::kNotFound;
   KVSYNCFS_ASSIGN(Inode inode, decode_inode(*bytes));
@@ -69,6 +74,12 @@ Result<std::vector<Extent>> Tables::extents(InodeId id, std::uint64_t offset, st
   std::vector<Extent> found;
   if (length == 0 || count_max == 0 || offset > kFileSizeMax) return found;
   const std::uint64_t end = offset + std::min(length, kFileSizeMax - offset + 1);
+  // Mostly pages are asked for as they were written: one lookup is cheaper than two seeks.
+  KVSYNCFS_ASSIGN(auto exact, get(extent_key(id, offset).view()));
+  if (exact) {
+    KVSYNCFS_ASSIGN(Extent e, decode_extent(extent_key(id, offset).view(), *exact));
+    if (e.file_end() >= end) return std::vector<Extent>{e};
+  }
   KVSYNCFS_ASSIGN(auto it, iterators_->take());
   it->SeekForPrev(extent_key(id, offset).view());
   if (it->Valid()) {

@@ -67,7 +67,8 @@ class TestCatalog {
     }
   }
   void checkpoint() {
-    ASSERT_TRUE(catalog_->begin_checkpoint());
+    auto begun = catalog_->begin_checkpoint();
+    ASSERT_TRUE(begun) << describe(begun.error());
     auto durable = catalog_->finish_checkpoint();
     ASSERT_TRUE(durable) << describe(durable.error());
     EXPECT_EQ(durable->value, catalog_->applied().value);

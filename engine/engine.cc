@@ -1,5 +1,5 @@
-// Opens, wires and closes the rooms; commits transactions. The only place that knows which maker of the log and
-// of the miss source is used.
+// Opens, wires and closes the rooms; commits transactions. The only place that knows which maker of
+// the log and of the miss source is used.
 #include "engine/engine.h"
 
 #include <fmt/format.h>
@@ -35,16 +35,20 @@ CatalogOptions catalog_options(const std::string& store) {
   return options;
 }
 
-Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, Clock& clock, Random& random, EngineOptions options) {
+Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, Clock& clock, Random& random,
+                                             EngineOptions options) {
   KVSYNCFS_ASSIGN(Superblock superblock, Engine::superblock(disk, options.store));
   if ((superblock.read_only_compatible & ~kKnownReadOnlyCompatible) != 0 && !options.read_only)
-    return Error(Code::kNewerFormat, options.store + ": a feature of a newer version allows reading only");
-  auto engine = std::make_unique<EngineImpl>(disk, clock, random, std::move(options), std::move(superblock));
+    return Error(Code::kNewerFormat,
+                 options.store + ": a feature of a newer version allows reading only");
+  auto engine =
+      std::make_unique<EngineImpl>(disk, clock, random, std::move(options), std::move(superblock));
   KVSYNCFS_TRY(engine->start());
   return std::unique_ptr<Engine>(std::move(engine));
 }
 
-EngineImpl::EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions options, Superblock superblock)
+EngineImpl::EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions options,
+                       Superblock superblock)
     : disk_(disk),
       clock_(clock),
       random_(random),
@@ -88,7 +92,8 @@ Status EngineImpl::start_store() {
 
 Status EngineImpl::recover() {
   const Position applied = catalog_->applied();
-  KVSYNCFS_TRY(log_->start(applied, [this](Position p, std::string_view entry) { apply_entry(p, entry); }));
+  KVSYNCFS_TRY(
+      log_->start(applied, [this](Position p, std::string_view entry) { apply_entry(p, entry); }));
   KVSYNCFS_TRY(alive());
   replaying_ = false;
   checkpointed_ = applied;
@@ -101,7 +106,8 @@ Status EngineImpl::recover() {
     known.push_back({id, record.state == SegmentState::kSealed, record.length});
   KVSYNCFS_TRY(store_->adopt(known));
   follow_reservations();
-  // What was fsynced through the log and not yet in a segment is dirty again; give it its space and place.
+  // What was fsynced through the log and not yet in a segment is dirty again; give it its space and
+  // place.
   for (const LiveInodePtr& live : live_.all()) {
     if (!catalog_->inode(live->id)) {
       live->dirty.clear();
@@ -121,7 +127,8 @@ Status EngineImpl::recover() {
 void EngineImpl::apply_entry(Position position, std::string_view entry) {
   auto decoded = decode_transaction(entry);
   if (!decoded) {
-    (void)fail(Error(decoded.error().code, fmt::format("log position {}: {}", position.value, decoded.error().detail)));
+    (void)fail(Error(decoded.error().code,
+                     fmt::format("log position {}: {}", position.value, decoded.error().detail)));
     return;
   }
   Result<std::vector<CommandResult>> results = std::vector<CommandResult>{};
@@ -207,7 +214,9 @@ Status EngineImpl::sync_all() {
 }
 
 EngineCounters EngineImpl::counters() const {
-  const auto get = [](const std::atomic<std::uint64_t>& n) { return n.load(std::memory_order_relaxed); };
+  const auto get = [](const std::atomic<std::uint64_t>& n) {
+    return n.load(std::memory_order_relaxed);
+  };
   const StoreCounters store = store_->counters();
   const CatalogTotals totals = catalog_->totals();
   EngineCounters c;

@@ -1,11 +1,11 @@
-// The engine: a replicated store of keys (paths) and values (files). The only header that fs/, tools/ and
-// programs that link the store see.
+// The engine: a replicated store of keys (paths) and values (files). The only header that fs/,
+// tools/ and programs that link the store see.
 //
-// One object is one life (incarnation) of one node on one store. It starts no thread, reads no clock and
-// opens no file by itself: Clock, Disk and Random come from outside, and run_background() does its deferred
-// work when somebody calls it (Workers in engine/workers.h owns threads that do).
-// Thread: every method from any thread, unless said. Operations on one inode are atomic to each other;
-// changes of names are linearizable (P1). No lock is held over a call back into the caller.
+// One object is one life (incarnation) of one node on one store. It starts no thread, reads no
+// clock and opens no file by itself: Clock, Disk and Random come from outside, and run_background()
+// does its deferred work when somebody calls it (Workers in engine/workers.h owns threads that do).
+// Thread: every method from any thread, unless said. Operations on one inode are atomic to each
+// other; changes of names are linearizable (P1). No lock is held over a call back into the caller.
 // Permissions are the caller's to check (the kernel does, -o default_permissions).
 #pragma once
 
@@ -32,16 +32,16 @@
 namespace kvsyncfs {
 
 struct EngineOptions {
-  std::string store;                            ///< folder of the store
-  std::uint64_t cache_size_bytes = 256u << 20;  ///< arena for pages read
-  std::uint64_t write_buffer_bytes = 64u << 20; ///< dirty bytes not yet in a segment
-  std::uint64_t write_age_ns = 1'000'000'000;   ///< dirty bytes older than this are flushed
+  std::string store;                             ///< folder of the store
+  std::uint64_t cache_size_bytes = 256u << 20;   ///< arena for pages read
+  std::uint64_t write_buffer_bytes = 64u << 20;  ///< dirty bytes not yet in a segment
+  std::uint64_t write_age_ns = 1'000'000'000;    ///< dirty bytes older than this are flushed
   bool read_only = false;
   std::function<void(std::string_view)> warn = [](std::string_view) {};  ///< one line, any thread
 };
 
 struct FormatOptions {
-  std::string store;              ///< folder that is to become the store; must exist and be empty
+  std::string store;  ///< folder that is to become the store; must exist and be empty
   std::array<std::uint8_t, 16> uuid{};
   std::string label;
   std::uint64_t size_bytes = 0;
@@ -84,17 +84,18 @@ struct SpaceInfo {  ///< for statfs(2)
 
 /// All counters only grow within the life of an engine; gauges are marked.
 struct EngineCounters {
-  std::uint64_t read_bytes = 0, written_bytes = 0;        ///< by callers
-  std::uint64_t page_hits = 0, page_misses = 0;           ///< pages served from memory / from a segment
-  std::uint64_t buffer_hit_pages = 0;                     ///< part of page_hits: still in the write buffer
-  std::uint64_t dirty_bytes = 0, dirty_bytes_max = 0;     ///< gauges: now, and the bound
-  std::uint64_t cache_bytes = 0, cache_bytes_max = 0;     ///< gauges
-  std::uint64_t log_position = 0, log_durable = 0, log_held_bytes = 0, log_capacity_bytes = 0;  ///< gauges
+  std::uint64_t read_bytes = 0, written_bytes = 0;  ///< by callers
+  std::uint64_t page_hits = 0, page_misses = 0;     ///< pages served from memory / from a segment
+  std::uint64_t buffer_hit_pages = 0;  ///< part of page_hits: still in the write buffer
+  std::uint64_t dirty_bytes = 0, dirty_bytes_max = 0;  ///< gauges: now, and the bound
+  std::uint64_t cache_bytes = 0, cache_bytes_max = 0;  ///< gauges
+  std::uint64_t log_position = 0, log_durable = 0, log_held_bytes = 0,
+                log_capacity_bytes = 0;  ///< gauges
   std::uint64_t syncs = 0, flushes = 0, checkpoints = 0;
-  std::uint64_t inline_bytes = 0;                         ///< user bytes that went through the log
-  std::uint64_t segment_count = 0, segment_bytes = 0;     ///< gauges
+  std::uint64_t inline_bytes = 0;                      ///< user bytes that went through the log
+  std::uint64_t segment_count = 0, segment_bytes = 0;  ///< gauges
   std::uint64_t segment_written_bytes = 0, appended_bytes = 0;
-  std::uint64_t cleaned_segments = 0, moved_bytes = 0;    ///< cleaner
+  std::uint64_t cleaned_segments = 0, moved_bytes = 0;                     ///< cleaner
   std::uint64_t live_bytes = 0, inodes = 0, held_inodes = 0, orphans = 0;  ///< gauges
   std::uint64_t corrupt_pages = 0, errors = 0;
 };
@@ -103,33 +104,39 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  /// Makes a store: folders, log, catalog with a root directory; the superblock last, then reads it back.
-  /// Errors: kExists (formatted already or not empty), kInvalid (size below kStoreSizeMin), kNoSpace, kIo, kAccess.
+  /// Makes a store: folders, log, catalog with a root directory; the superblock last, then reads it
+  /// back. Errors: kExists (formatted already or not empty), kInvalid (size below kStoreSizeMin),
+  /// kNoSpace, kIo, kAccess.
   static Status format(Disk& disk, Clock& clock, const FormatOptions& options);
-  /// Reads and checks the superblock only. Errors: kNotFormatted, kCorrupt, kNewerFormat, kNotFound, kIo.
+  /// Reads and checks the superblock only. Errors: kNotFormatted, kCorrupt, kNewerFormat,
+  /// kNotFound, kIo.
   static Result<Superblock> superblock(Disk& disk, const std::string& store);
-  /// Opens, recovers and takes the store. The seams outlive the engine. The caller holds the store's lock.
-  /// Errors: those of superblock(), kNoSpace, kNoMemory.
-  static Result<std::unique_ptr<Engine>> open(Disk& disk, Clock& clock, Random& random, EngineOptions options);
-  /// Flushes everything, makes it durable and stops; later calls fail with kShutdown. Errors: kIo, kNoSpace.
+  /// Opens, recovers and takes the store. The seams outlive the engine. The caller holds the
+  /// store's lock. Errors: those of superblock(), kNoSpace, kNoMemory.
+  static Result<std::unique_ptr<Engine>> open(Disk& disk, Clock& clock, Random& random,
+                                              EngineOptions options);
+  /// Flushes everything, makes it durable and stops; later calls fail with kShutdown. Errors: kIo,
+  /// kNoSpace.
   virtual Status close() = 0;
 
   virtual const Superblock& superblock() const = 0;
 
-  // Names. Errors: kNotFound, kExists, kNotDirectory, kIsDirectory, kNotEmpty, kNameTooLong, kTooManyLinks,
-  // kInvalid (rename into itself), kNoSpace, kReadOnly, kIo, kShutdown.
+  // Names. Errors: kNotFound, kExists, kNotDirectory, kIsDirectory, kNotEmpty, kNameTooLong,
+  // kTooManyLinks, kInvalid (rename into itself), kNoSpace, kReadOnly, kIo, kShutdown.
   virtual Result<Entry> lookup(InodeId parent, std::string_view name) = 0;
   virtual Result<Entry> create(InodeId parent, std::string_view name, const NewNode& node) = 0;
   virtual Result<Entry> link(InodeId inode, InodeId parent, std::string_view name) = 0;
   virtual Status unlink(InodeId parent, std::string_view name) = 0;
   virtual Status remove_directory(InodeId parent, std::string_view name) = 0;
-  virtual Status rename(InodeId old_parent, std::string_view old_name, InodeId new_parent, std::string_view new_name,
-                        RenameMode mode) = 0;
-  /// Entries after `cookie` (0: from the start), in a stable order; names . and .. are the caller's.
-  virtual Result<std::vector<ListEntry>> list(InodeId directory, std::uint64_t cookie, std::size_t count_max,
-                                              bool with_attributes) = 0;
+  virtual Status rename(InodeId old_parent, std::string_view old_name, InodeId new_parent,
+                        std::string_view new_name, RenameMode mode) = 0;
+  /// Entries after `cookie` (0: from the start), in a stable order; names . and .. are the
+  /// caller's.
+  virtual Result<std::vector<ListEntry>> list(InodeId directory, std::uint64_t cookie,
+                                              std::size_t count_max, bool with_attributes) = 0;
 
-  /// An inode stays (even without a name) while it is retained; the last release of an orphan frees it.
+  /// An inode stays (even without a name) while it is retained; the last release of an orphan frees
+  /// it.
   virtual void retain(InodeId inode, std::uint64_t count = 1) = 0;
   virtual void release(InodeId inode, std::uint64_t count = 1) = 0;
 
@@ -142,8 +149,8 @@ class Engine {
   // Extended attributes. Errors: kNoData, kExists, kRange, kTooBig, kNameTooLong, kUnsupported, ...
   virtual Result<std::string> xattr(InodeId inode, std::string_view name) = 0;
   virtual Result<std::vector<std::string>> xattr_names(InodeId inode) = 0;
-  virtual Status set_xattr(InodeId inode, std::string_view name, std::string_view value, XattrMode mode,
-                           bool clear_setgid = false) = 0;
+  virtual Status set_xattr(InodeId inode, std::string_view name, std::string_view value,
+                           XattrMode mode, bool clear_setgid = false) = 0;
   virtual Status remove_xattr(InodeId inode, std::string_view name) = 0;
 
   // Bytes.
@@ -151,38 +158,48 @@ class Engine {
   /// Errors: kNotFound, kIsDirectory, kCorrupt, kIo.
   virtual Result<std::size_t> read(InodeId inode, std::uint64_t offset, MutableBytes out) = 0;
   /// All bytes or none. Errors: kNotFound, kFileTooBig, kNoSpace, kReadOnly, kIo, kShutdown.
-  virtual Status write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options = {}) = 0;
-  /// The inode's bytes, and every earlier change of the volume, are durable (P3). Errors: kIo, kShutdown.
+  virtual Status write(InodeId inode, std::uint64_t offset, Bytes bytes,
+                       WriteOptions options = {}) = 0;
+  /// The inode's bytes, and every earlier change of the volume, are durable (P3). Errors: kIo,
+  /// kShutdown.
   virtual Status sync(InodeId inode) = 0;
   /// Everything is durable. Errors: kIo, kShutdown.
   virtual Status sync_all() = 0;
-  /// What a close reports: an error that this inode's earlier bytes met, once. Errors: kIo, kNoSpace.
+  /// What a close reports: an error that this inode's earlier bytes met, once. Errors: kIo,
+  /// kNoSpace.
   virtual Status flush(InodeId inode) = 0;
-  virtual Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length, AllocateMode mode) = 0;
-  /// Shares extents; returns the bytes copied (short at the source's end). Errors: kInvalid (overlap), ...
-  virtual Result<std::uint64_t> clone_range(InodeId source, std::uint64_t source_offset, InodeId target,
-                                            std::uint64_t target_offset, std::uint64_t length) = 0;
+  virtual Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,
+                          AllocateMode mode) = 0;
+  /// Shares extents; returns the bytes copied (short at the source's end). Errors: kInvalid
+  /// (overlap), ...
+  virtual Result<std::uint64_t> clone_range(InodeId source, std::uint64_t source_offset,
+                                            InodeId target, std::uint64_t target_offset,
+                                            std::uint64_t length) = 0;
   /// lseek(2) SEEK_DATA and SEEK_HOLE. Errors: kNoSuchRange.
   virtual Result<std::uint64_t> seek(InodeId inode, std::uint64_t offset, SeekKind kind) = 0;
 
   virtual Result<SpaceInfo> space() = 0;
   virtual EngineCounters counters() const = 0;
 
-  // Key-value face. A key is a path without a leading slash ("a/b/c"); directories are made as needed.
-  /// Sets the whole value; readers and crashes see the old or the new one. Not durable before sync_all().
+  // Key-value face. A key is a path without a leading slash ("a/b/c"); directories are made as
+  // needed.
+  /// Sets the whole value; readers and crashes see the old or the new one. Not durable before
+  /// sync_all().
   virtual Status put(std::string_view key, Bytes value) = 0;
   virtual Result<std::string> get(std::string_view key) = 0;
   virtual Status remove(std::string_view key) = 0;
-  /// Keys that start with `prefix`, in byte order, at most `count_max`, after `after` if it is not empty.
+  /// Keys that start with `prefix`, in byte order, at most `count_max`, after `after` if it is not
+  /// empty.
   virtual Result<std::vector<std::string>> list_keys(std::string_view prefix, std::size_t count_max,
                                                      std::string_view after = {}) = 0;
-  /// The three-tier lookup: as get, from the arena if it is hot, else from where it lies, and asks the
-  /// prefetch policy what comes next. `tier` tells where the value was found.
+  /// The three-tier lookup: as get, from the arena if it is hot, else from where it lies, and asks
+  /// the prefetch policy what comes next. `tier` tells where the value was found.
   enum class Tier { kHot, kWarm, kCold };
   virtual Result<std::string> hybrid_get(std::string_view key, Tier* tier = nullptr) = 0;
 
-  /// Does what is due of the deferred work (old dirty bytes, cleaning, checkpoint), one bounded step of each;
-  /// returns the boot time at which it wants to be called again at the latest. Thread: one at a time.
+  /// Does what is due of the deferred work (old dirty bytes, cleaning, checkpoint), one bounded
+  /// step of each; returns the boot time at which it wants to be called again at the latest.
+  /// Thread: one at a time.
   virtual std::uint64_t run_background() = 0;
   /// Called, from any thread, when run_background should be called early. Set before use.
   virtual void set_wakeup(std::function<void()> wakeup) = 0;
@@ -192,9 +209,10 @@ class Engine {
     std::uint64_t problems = 0, repaired = 0, pages_checked = 0, bad_pages = 0;
   };
   struct CheckOptions {
-    bool scrub = false;   ///< verify every page of every segment
+    bool scrub = false;  ///< verify every page of every segment
     std::function<void(const std::string&)> report = [](const std::string&) {};
-    std::function<void(std::string_view phase, std::uint64_t done, std::uint64_t total)> progress = [](auto, auto, auto) {};
+    std::function<void(std::string_view phase, std::uint64_t done, std::uint64_t total)> progress =
+        [](auto, auto, auto) {};
   };
   /// Checks the catalog, the segments and the references between them.
   virtual Result<CheckReport> check(const CheckOptions& options) = 0;

@@ -1,5 +1,5 @@
-// Deferred work, one bounded step of each kind a call: flushes, durability within a second, checkpoints,
-// cleaning, large reclaims, access times.
+// Deferred work, one bounded step of each kind a call: flushes, durability within a second,
+// checkpoints, cleaning, large reclaims, access times.
 #include <algorithm>
 
 #include "engine/engine_impl.h"
@@ -27,13 +27,15 @@ std::uint64_t EngineImpl::run_background() {
   step("access times", commit_atimes(false));
   const bool log_is_long = log_->held_bytes() > log_->capacity_bytes() / 2;
   const bool memtable_is_full = catalog_->memtable_bytes() > catalog_options("").memtable_bytes;
-  const bool is_old = now - last_checkpoint_ns_ > kCheckpointPeriodNs && log_->last() != checkpointed_;
+  const bool is_old =
+      now - last_checkpoint_ns_ > kCheckpointPeriodNs && log_->last() != checkpointed_;
   if (log_is_long || memtable_is_full || is_old) {
     step("checkpoint", checkpoint());
     last_checkpoint_ns_ = now;
   }
   bool cleaned = false;
-  if (store_->free_bytes() < std::max(superblock_.size_bytes / 20, 3 * superblock_.segment_size_bytes)) {
+  if (store_->free_bytes() <
+      std::max(superblock_.size_bytes / 20, 3 * superblock_.segment_size_bytes)) {
     if (std::unique_lock lock(clean_mutex_, std::try_to_lock); lock) {
       auto result = clean_one(kDeadShareMin);
       cleaned = result && *result;
@@ -69,8 +71,8 @@ Status EngineImpl::background_reclaim() {
   }
 }
 
-/// The catalog so far goes to disk and the log behind it is let go. Everything that the log alone holds of
-/// files (WriteInline) is put into segments first.
+/// The catalog so far goes to disk and the log behind it is let go. Everything that the log alone
+/// holds of files (WriteInline) is put into segments first.
 Status EngineImpl::checkpoint() {
   std::lock_guard lock(checkpoint_mutex_);
   const Position flushed_up_to = log_->last();

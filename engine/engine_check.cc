@@ -1,4 +1,5 @@
-// The inside of fsck: the catalog with itself, the catalog with the segments, and (scrub) every page.
+// The inside of fsck: the catalog with itself, the catalog with the segments, and (scrub) every
+// page.
 #include <fmt/format.h>
 
 #include "engine/engine_impl.h"
@@ -21,10 +22,11 @@ Status EngineImpl::check_segments(const CheckOptions& options, CheckReport& repo
   for (const auto& [id, record] : segments) total += record.length;
   for (const auto& [id, record] : segments) {
     const auto verdict = options.scrub
-                             ? store_->scrub(id, [&](std::uint64_t bytes) {
-                                 report.pages_checked += bytes / kPageSize;
-                                 options.progress("segments", done += bytes, total);
-                               })
+                             ? store_->scrub(id,
+                                             [&](std::uint64_t bytes) {
+                                               report.pages_checked += bytes / kPageSize;
+                                               options.progress("segments", done += bytes, total);
+                                             })
                              : store_->pages_in_batch_from(id, 1);
     if (!verdict && record.live_bytes == 0 && verdict.error().code != Code::kIo) continue;
     if (!verdict) {
@@ -33,7 +35,8 @@ Status EngineImpl::check_segments(const CheckOptions& options, CheckReport& repo
     } else if (options.scrub && *verdict > 0) {
       report.bad_pages += *verdict;
       ++report.problems;
-      options.report(fmt::format("segment {}: {} bad pages, {} live bytes", id.value, *verdict, record.live_bytes));
+      options.report(fmt::format("segment {}: {} bad pages, {} live bytes", id.value, *verdict,
+                                 record.live_bytes));
     }
   }
   return {};

@@ -1,8 +1,10 @@
-// The cleaner: gives the space of dead bytes back by moving what is live out of a segment and removing it.
+// The cleaner: gives the space of dead bytes back by moving what is live out of a segment and
+// removing it.
 //
-// A segment is removed only after the moves, and the record that deletes it, are durable: a recovery never
-// comes back to a catalog that points into it. Source of the choice of victims: Rosenblum and Ousterhout, "The
-// Design and Implementation of a Log-Structured File System", 1992, section 3.5 (cost-benefit).
+// A segment is removed only after the moves, and the record that deletes it, are durable: a
+// recovery never comes back to a catalog that points into it. Source of the choice of victims:
+// Rosenblum and Ousterhout, "The Design and Implementation of a Log-Structured File System", 1992,
+// section 3.5 (cost-benefit).
 #include <algorithm>
 
 #include "engine/engine_impl.h"
@@ -33,8 +35,8 @@ Result<bool> EngineImpl::clean_one(double dead_share_min) {
   return true;
 }
 
-/// The sealed segment with the best ratio of space freed times age to bytes moved; kNoSegment if none has
-/// that share of dead bytes. Age is rank by id: ids grow with time.
+/// The sealed segment with the best ratio of space freed times age to bytes moved; kNoSegment if
+/// none has that share of dead bytes. Age is rank by id: ids grow with time.
 Result<SegmentId> EngineImpl::pick_victim(double dead_share_min, bool* empty) {
   KVSYNCFS_ASSIGN(const auto segments, catalog_->segments());
   SegmentId best = kNoSegment;
@@ -65,7 +67,8 @@ Status EngineImpl::move_live_bytes(SegmentId victim) {
   for (;;) {  // what was moved is no longer listed
     KVSYNCFS_ASSIGN(auto live, catalog_->segment_extents(victim, 0, kMovesPerTransaction));
     if (live.empty()) return {};
-    // Shared bytes (copy_file_range) come once per owner, next to each other, and are copied once for each.
+    // Shared bytes (copy_file_range) come once per owner, next to each other, and are copied once
+    // for each.
     MoveExtentsCommand command;
     std::vector<Bytes> runs;
     std::uint64_t used = 0;
@@ -79,6 +82,7 @@ Status EngineImpl::move_live_bytes(SegmentId victim) {
       command.moves.push_back({inode, extent, kNoSegment, 0});
       used = at + extent.length;
     }
+    std::shared_lock unreferenced(unreferenced_mutex_);
     KVSYNCFS_ASSIGN(const auto placed, store_->append(Stream::kCleaner, runs));
     MoveExtentsCommand moves;
     for (const Placed& p : placed) {
@@ -95,7 +99,10 @@ Status EngineImpl::move_live_bytes(SegmentId victim) {
 }
 
 Status EngineImpl::drop_segment(SegmentId victim) {
-  auto dropped = commit_one(DeleteSegmentCommand{victim});
+  auto dropped = [&] {
+    std::unique_lock nothing_unreferenced(unreferenced_mutex_);
+    return commit_one(DeleteSegmentCommand{victim});
+  }();
   // Bytes that a clone shared meanwhile keep it alive; a later round moves them.
   if (!dropped) return dropped.error().code == Code::kBusy ? Status{} : dropped.error();
   if (auto synced = log_->sync(log_->last()); !synced) return fail(synced.error());

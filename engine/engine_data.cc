@@ -1,4 +1,5 @@
-// Bytes: read and write. A read is the segment bytes of the extents under what the write buffer holds.
+// Bytes: read and write. A read is the segment bytes of the extents under what the write buffer
+// holds.
 #include <algorithm>
 #include <cstring>
 
@@ -8,8 +9,8 @@ namespace kvsyncfs {
 
 namespace {
 
-/// Reads this large go past the arena: the kernel keeps their pages, and one such read would push out many
-/// small hot ones.
+/// Reads this large go past the arena: the kernel keeps their pages, and one such read would push
+/// out many small hot ones.
 constexpr std::uint64_t kDirectReadMin = 128u << 10;
 /// A segment that was cleaned between the look at the extents and the read: look again.
 constexpr int kReadAttemptsMax = 8;
@@ -58,7 +59,8 @@ Result<std::size_t> EngineImpl::read(InodeId inode, std::uint64_t offset, Mutabl
   return out.size();
 }
 
-Result<std::vector<Extent>> EngineImpl::extents_of(InodeId inode, std::uint64_t offset, std::uint64_t length) {
+Result<std::vector<Extent>> EngineImpl::extents_of(InodeId inode, std::uint64_t offset,
+                                                   std::uint64_t length) {
   const std::uint64_t end = offset + length;
   std::vector<Extent> found;
   for (std::uint64_t at = offset; at < end;
@@ -109,13 +111,15 @@ Status EngineImpl::read_extent(const Extent& extent, std::uint64_t offset, Mutab
   }
   std::uint64_t at = extent.segment_offset + (offset - extent.file_offset);
   if (out.size() >= kDirectReadMin) {
-    counts_.page_misses.fetch_add((at % kPageSize + out.size() + kPageSize - 1) / kPageSize, std::memory_order_relaxed);
+    counts_.page_misses.fetch_add((at % kPageSize + out.size() + kPageSize - 1) / kPageSize,
+                                  std::memory_order_relaxed);
     return misses_->load(extent.segment, at, out);
   }
   while (!out.empty()) {
     const std::size_t in_page = at % kPageSize;
     const std::size_t size = std::min<std::size_t>(out.size(), kPageSize - in_page);
-    const auto pages_needed = static_cast<std::uint32_t>((in_page + out.size() + kPageSize - 1) / kPageSize);
+    const auto pages_needed =
+        static_cast<std::uint32_t>((in_page + out.size() + kPageSize - 1) / kPageSize);
     KVSYNCFS_TRY(read_page(extent.segment, at / kPageSize, in_page, out.first(size), pages_needed));
     out = out.subspan(size);
     at += size;
@@ -124,8 +128,8 @@ Status EngineImpl::read_extent(const Extent& extent, std::uint64_t offset, Mutab
 }
 
 /// One page's bytes, from the arena or by a miss that brings as many pages as the policy says.
-Status EngineImpl::read_page(SegmentId segment, std::uint64_t page, std::size_t offset, MutableBytes out,
-                             std::uint32_t pages_needed) {
+Status EngineImpl::read_page(SegmentId segment, std::uint64_t page, std::size_t offset,
+                             MutableBytes out, std::uint32_t pages_needed) {
   if (pages_.read({segment, page}, offset, out)) {
     counts_.page_hits.fetch_add(1, std::memory_order_relaxed);
     return {};
@@ -196,7 +200,8 @@ void EngineImpl::overlay_attributes(LiveInode& live, Inode& attributes) {
 Result<Inode> EngineImpl::attributes(InodeId inode) {
   Result<Inode> found = Code::kNotFound;
   if (LiveInodePtr live = live_.find(inode)) {
-    // A flush hands over size and times under this lock: they are seen here or in the catalog, never in neither.
+    // A flush hands over size and times under this lock: they are seen here or in the catalog,
+    // never in neither.
     std::shared_lock lock(live->mutex);
     found = catalog_->inode(inode);
     if (found) overlay_attributes(*live, *found);
@@ -205,7 +210,8 @@ Result<Inode> EngineImpl::attributes(InodeId inode) {
   }
   if (!found) return found;
   std::lock_guard lock(atime_mutex_);
-  if (auto it = atimes_.find(inode); it != atimes_.end()) found->atime = std::max(found->atime, it->second);
+  if (auto it = atimes_.find(inode); it != atimes_.end())
+    found->atime = std::max(found->atime, it->second);
   return found;
 }
 

@@ -1,4 +1,6 @@
 // From the write buffer to segments and the log: bounds, flushes, fsync.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -13,12 +15,13 @@ constexpr std::uint64_t kAll = ~std::uint64_t{0};
 /// One flush takes about this much, so that locks are held for milliseconds.
 constexpr std::uint64_t kFlushGroupBytes = 8u << 20;
 constexpr std::size_t kFlushGroupInodes = 512;
-/// An fsync of at most this much goes through the log: one disk write and one flush of the disk's cache
-/// instead of two of each.
+/// An fsync of at most this much goes through the log: one disk write and one flush of the disk's
+/// cache instead of two of each.
 constexpr std::uint64_t kInlineBytesMax = 64u << 10;
 /// How long a writer waits for others' flushes to make room.
 constexpr std::chrono::seconds kBufferWait{15};
-/// Earlier than any ctime: a flush of bytes whose times are committed already must not stamp new ones.
+/// Earlier than any ctime: a flush of bytes whose times are committed already must not stamp new
+/// ones.
 constexpr Timestamp kNoTime{std::numeric_limits<std::int64_t>::min(), 0};
 
 /// A run of dirty bytes that lies in one piece in memory.
@@ -40,9 +43,11 @@ std::vector<Run> collect_runs(const std::vector<LiveInodePtr>& group) {
   for (std::size_t i = 0; i < group.size(); ++i) {
     group[i]->flushing.for_each([&](std::uint64_t offset, Bytes piece) {
       auto& runs = piece.size() == kPageSize ? whole : partial;
-      if (!runs.empty() && runs.back().inode == i && runs.back().file_offset + runs.back().bytes.size() == offset &&
+      if (!runs.empty() && runs.back().inode == i &&
+          runs.back().file_offset + runs.back().bytes.size() == offset &&
           runs.back().bytes.data() + runs.back().bytes.size() == piece.data())
-        runs.back().bytes = Bytes(runs.back().bytes.data(), runs.back().bytes.size() + piece.size());
+        runs.back().bytes =
+            Bytes(runs.back().bytes.data(), runs.back().bytes.size() + piece.size());
       else
         runs.push_back({i, offset, piece});
     });
@@ -55,7 +60,8 @@ void merge_adjacent(std::vector<Extent>& extents) {
   std::sort(extents.begin(), extents.end());
   std::vector<Extent> merged;
   for (const Extent& e : extents) {
-    if (!merged.empty() && merged.back().file_end() == e.file_offset && merged.back().segment == e.segment &&
+    if (!merged.empty() && merged.back().file_end() == e.file_offset &&
+        merged.back().segment == e.segment &&
         merged.back().segment_offset + merged.back().length == e.segment_offset)
       merged.back().length += e.length;
     else
@@ -67,7 +73,8 @@ void merge_adjacent(std::vector<Extent>& extents) {
 }  // namespace
 
 FlushLocks::FlushLocks(std::vector<LiveInodePtr>& inodes) {
-  std::sort(inodes.begin(), inodes.end(), [](const auto& a, const auto& b) { return a->id < b->id; });
+  std::sort(inodes.begin(), inodes.end(),
+            [](const auto& a, const auto& b) { return a->id < b->id; });
   inodes.erase(std::unique(inodes.begin(), inodes.end()), inodes.end());
   for (const LiveInodePtr& live : inodes) locks_.emplace_back(live->flush_mutex);
 }
@@ -101,8 +108,8 @@ std::vector<LiveInodePtr> EngineImpl::take_dirty(std::uint64_t dirty_since_ns) {
   std::vector<LiveInodePtr> taken;
   std::uint64_t bytes = 0;
   std::lock_guard lock(dirty_mutex_);
-  while (!dirty_list_.empty() && dirty_list_.front().first <= dirty_since_ns && bytes < kFlushGroupBytes &&
-         taken.size() < kFlushGroupInodes) {
+  while (!dirty_list_.empty() && dirty_list_.front().first <= dirty_since_ns &&
+         bytes < kFlushGroupBytes && taken.size() < kFlushGroupInodes) {
     taken.push_back(std::move(dirty_list_.front().second));
     dirty_list_.pop_front();
     bytes += taken.back()->counted_bytes.load(std::memory_order_relaxed);
@@ -154,6 +161,7 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
     snapshots[i].kill_privileges = live.kill_privileges;
   }
   const std::vector<Run> runs = collect_runs(group);
+  std::shared_lock unreferenced(unreferenced_mutex_);
   if (!runs.empty()) {
     std::vector<Bytes> bytes;
     bytes.reserve(runs.size());
@@ -168,15 +176,18 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
   Transaction transaction;
   for (std::size_t i = 0; i < group.size(); ++i) {
     merge_adjacent(snapshots[i].extents);
-    transaction.commands.push_back(WriteExtentsCommand{group[i]->id, std::move(snapshots[i].extents),
-                                                       snapshots[i].mtime, snapshots[i].kill_privileges,
-                                                       snapshots[i].mtime.value_or(kNoTime)});
+    transaction.commands.push_back(
+        WriteExtentsCommand{group[i]->id, std::move(snapshots[i].extents), snapshots[i].mtime,
+                            snapshots[i].kill_privileges, snapshots[i].mtime.value_or(kNoTime)});
   }
   auto results = commit(std::move(transaction));
   if (!results) {
     if (results.error().code == Code::kNoSpace) take_back(group);
     return results.error();
   }
+  unreferenced.unlock();
+  for (std::size_t i = 0; i < group.size(); ++i)
+    KVSYNCFS_TRY(bytes_committed(group[i]->id, (*results)[i].status));
   for (std::size_t i = 0; i < group.size(); ++i) {
     LiveInode& live = *group[i];
     std::unique_lock lock(live.mutex);
@@ -188,6 +199,16 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
   counts_.flushes.fetch_add(1, std::memory_order_relaxed);
   follow_reservations();
   return {};
+}
+
+/// The bytes of an inode that was reclaimed meanwhile go with it; any other refusal would lose
+/// them.
+Status EngineImpl::bytes_committed(InodeId inode, const Status& status) {
+  if (status) return {};
+  const auto found = catalog_->inode(inode);
+  if (!found && found.error().code == Code::kNotFound) return {};
+  return fail(Error(status.error().code, fmt::format("written bytes of inode {} are refused: {}",
+                                                     inode.value, status.error().detail)));
 }
 
 Status EngineImpl::log_dirty_bytes(LiveInode& live) {
@@ -207,8 +228,8 @@ Status EngineImpl::log_dirty_bytes(LiveInode& live) {
         pieces.back().bytes.append(as_string(piece));
       },
       true);
-  auto result = commit_one(std::move(command));
-  if (!result && result.error().code != Code::kNotFound && result.error().code != Code::kStale) return result.error();
+  KVSYNCFS_ASSIGN(const auto results, commit(Transaction{{std::move(command)}}));
+  KVSYNCFS_TRY(bytes_committed(live.id, results[0].status));
   live.dirty.mark_logged();
   live.mtime.reset();
   live.kill_privileges = false;

@@ -38,10 +38,13 @@ Result<Superblock> Engine::superblock(Disk& disk, const std::string& store) {
     return Error(Code::kNotFormatted, store + ": no superblock, not a kvsyncfs store");
   }
   std::string bytes(2 * kSuperblockSize, '\0');
-  KVSYNCFS_ASSIGN(const std::size_t size, (*file)->read_at(0, {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()}));
+  KVSYNCFS_ASSIGN(const std::size_t size,
+                  (*file)->read_at(0, {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()}));
   bytes.resize(size);
   const auto copy_at = [&](std::size_t at) {
-    return decode_superblock(at <= bytes.size() ? std::string_view(bytes).substr(at, kSuperblockSize) : std::string_view{});
+    return decode_superblock(at <= bytes.size()
+                                 ? std::string_view(bytes).substr(at, kSuperblockSize)
+                                 : std::string_view{});
   };
   auto first = copy_at(0);
   if (first || first.error().code == Code::kNewerFormat) return first;
@@ -52,10 +55,12 @@ Result<Superblock> Engine::superblock(Disk& disk, const std::string& store) {
 
 Status Engine::format(Disk& disk, Clock& clock, const FormatOptions& options) {
   if (options.size_bytes < kStoreSizeMin)
-    return Error(Code::kInvalid, fmt::format("size {} is below the least size {}", options.size_bytes, kStoreSizeMin));
+    return Error(Code::kInvalid, fmt::format("size {} is below the least size {}",
+                                             options.size_bytes, kStoreSizeMin));
   KVSYNCFS_ASSIGN(const auto present, disk.list(options.store));
   for (const std::string& name : present)
-    if (name != "lock" && name != "lost+found") return Error(Code::kExists, options.store + "/" + name + ": the folder is not empty");
+    if (name != "lock" && name != "lost+found")
+      return Error(Code::kExists, options.store + "/" + name + ": the folder is not empty");
 
   Superblock superblock;
   superblock.uuid = options.uuid;
@@ -72,7 +77,8 @@ Status Engine::format(Disk& disk, Clock& clock, const FormatOptions& options) {
   KVSYNCFS_TRY(format_local_log(disk, log_options(options.store, superblock)));
   options.progress(1, kSteps);
   KVSYNCFS_TRY(disk.make_directory(options.store + "/catalog"));
-  KVSYNCFS_TRY(Catalog::format(disk, catalog_options(options.store), options.uid, options.gid, clock.now()));
+  KVSYNCFS_TRY(
+      Catalog::format(disk, catalog_options(options.store), options.uid, options.gid, clock.now()));
   options.progress(2, kSteps);
   KVSYNCFS_TRY(SegmentStore::format(disk, store_options(options.store, superblock)));
   options.progress(3, kSteps);

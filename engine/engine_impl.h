@@ -1,9 +1,10 @@
-// The engine's inside, shared by engine*.cc: one class over several files, each named for what it does
-// (engine.cc opens and wires, engine_names.cc, engine_data.cc, engine_flush.cc, ...).
+// The engine's inside, shared by engine*.cc: one class over several files, each named for what it
+// does (engine.cc opens and wires, engine_names.cc, engine_data.cc, engine_flush.cc, ...).
 //
-// Locks, outermost first: checkpoint_mutex_ or clean_mutex_ (never both) · LiveInode::flush_mutex (by inode
-// id) · LiveInode::mutex · the log's append lock · leaf mutexes of this class, of the tier and of the store.
-// No LiveInode lock is held while waiting for space or for a checkpoint.
+// Locks, outermost first: checkpoint_mutex_ or clean_mutex_ (never both) · LiveInode::flush_mutex (by
+// inode id) · unreferenced_mutex_ · LiveInode::mutex · the log's append lock · leaf mutexes of this
+// class, of the tier and of the store. No LiveInode lock is held while waiting for space or for a
+// checkpoint.
 #pragma once
 
 #include <atomic>
@@ -45,7 +46,8 @@ class LocalMissSource final : public MissSource {
 
 class EngineImpl final : public Engine {
  public:
-  EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions options, Superblock superblock);
+  EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions options,
+             Superblock superblock);
   ~EngineImpl() override;
 
   Status start();  ///< opens the rooms and recovers; once
@@ -58,10 +60,10 @@ class EngineImpl final : public Engine {
   Result<Entry> link(InodeId inode, InodeId parent, std::string_view name) override;
   Status unlink(InodeId parent, std::string_view name) override;
   Status remove_directory(InodeId parent, std::string_view name) override;
-  Status rename(InodeId old_parent, std::string_view old_name, InodeId new_parent, std::string_view new_name,
-                RenameMode mode) override;
-  Result<std::vector<ListEntry>> list(InodeId directory, std::uint64_t cookie, std::size_t count_max,
-                                      bool with_attributes) override;
+  Status rename(InodeId old_parent, std::string_view old_name, InodeId new_parent,
+                std::string_view new_name, RenameMode mode) override;
+  Result<std::vector<ListEntry>> list(InodeId directory, std::uint64_t cookie,
+                                      std::size_t count_max, bool with_attributes) override;
   void retain(InodeId inode, std::uint64_t count) override { live_.retain(inode, count); }
   void release(InodeId inode, std::uint64_t count) override;
 
@@ -79,7 +81,8 @@ class EngineImpl final : public Engine {
   Status sync(InodeId inode) override;
   Status sync_all() override;
   Status flush(InodeId inode) override;
-  Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length, AllocateMode mode) override;
+  Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,
+                  AllocateMode mode) override;
   Result<std::uint64_t> clone_range(InodeId source, std::uint64_t source_offset, InodeId target,
                                     std::uint64_t target_offset, std::uint64_t length) override;
   Result<std::uint64_t> seek(InodeId inode, std::uint64_t offset, SeekKind kind) override;
@@ -103,8 +106,10 @@ class EngineImpl final : public Engine {
   Status recover();
   void apply_entry(Position position, std::string_view entry);
   Result<std::vector<CommandResult>> commit(Transaction transaction);
-  Result<CommandResult> commit_one(Command command);  ///< the command's own error is returned as such
-  Status admit_change();   ///< alive, writable, and the log has room; takes checkpoint_mutex_ at need
+  Result<CommandResult> commit_one(
+      Command command);  ///< the command's own error is returned as such
+  Status
+  admit_change();  ///< alive, writable, and the log has room; takes checkpoint_mutex_ at need
   Status fail(Error error);  ///< the engine's data path is broken: every later change fails
   Status alive() const;
   void wake() const {
@@ -118,7 +123,8 @@ class EngineImpl final : public Engine {
   Status load_size(LiveInode& live);  ///< under mutex; kNotFound, kIsDirectory
   Status read_extents(InodeId inode, std::uint64_t offset, MutableBytes out);
   Status read_extent(const Extent& extent, std::uint64_t offset, MutableBytes out);
-  Status read_page(SegmentId segment, std::uint64_t page, std::size_t offset, MutableBytes out, std::uint32_t pages_needed);
+  Status read_page(SegmentId segment, std::uint64_t page, std::size_t offset, MutableBytes out,
+                   std::uint32_t pages_needed);
   Result<std::vector<Extent>> extents_of(InodeId inode, std::uint64_t offset, std::uint64_t length);
   static void overlay_attributes(LiveInode& live, Inode& attributes);  ///< its mutex is held
 
@@ -128,19 +134,23 @@ class EngineImpl final : public Engine {
   /// Flushes until `bytes` more fit under the bound of the write buffer. No lock may be held.
   Status make_room_in_buffer(std::uint64_t bytes);
   void note_dirty(const LiveInodePtr& live);  ///< its mutex is held
-  /// Accounts for frames that came or went, gives back what is reserved beyond them. Its mutex is held.
+  /// Accounts for frames that came or went, gives back what is reserved beyond them. Its mutex is
+  /// held.
   void settle(LiveInode& live);
   /// Dirty bytes of all of them into segments and one transaction. Their flush_mutexes are held.
   Status flush_group(const std::vector<LiveInodePtr>& group);
   void take_back(const std::vector<LiveInodePtr>& group);
+  Status bytes_committed(InodeId inode, const Status& status);
   Status log_dirty_bytes(LiveInode& live);  ///< into the log; its flush_mutex and mutex are held
-  /// Dirty bytes are in the log or in a segment, in order, not yet durable. Its flush_mutex is held.
+  /// Dirty bytes are in the log or in a segment, in order, not yet durable. Its flush_mutex is
+  /// held.
   Status commit_dirty_locked(const LiveInodePtr& live);
   Status commit_dirty(const LiveInodePtr& live);
   Status flush_older_than(std::uint64_t dirty_since_ns);
   Status flush_everything();  ///< also waits for flushes that others have begun
   std::vector<LiveInodePtr> take_dirty(std::uint64_t dirty_since_ns);
-  std::uint64_t usable_bytes() const;   ///< of the store for users: without what the cleaner needs to work
+  std::uint64_t usable_bytes()
+      const;  ///< of the store for users: without what the cleaner needs to work
   std::uint64_t occupied_bytes() const;  ///< live, reserved by fallocate and on its way
 
   // engine_names.cc
@@ -163,7 +173,8 @@ class EngineImpl final : public Engine {
   Status background_reclaim();
 
   // engine_cleaner.cc
-  /// Frees one segment with at least that share of dead bytes; false if there is none. clean_mutex_ is held.
+  /// Frees one segment with at least that share of dead bytes; false if there is none. clean_mutex_
+  /// is held.
   Result<bool> clean_one(double dead_share_min);
   Result<SegmentId> pick_victim(double dead_share_min, bool* empty);
   Status move_live_bytes(SegmentId victim);
@@ -173,8 +184,8 @@ class EngineImpl final : public Engine {
   Result<InodeId> resolve(std::string_view key);
   Result<InodeId> make_parents(std::string_view key, std::string_view* name);
   Status replace_value(InodeId inode, Bytes value);
-  Status list_below(InodeId directory, const std::string& path, std::string_view prefix, std::string_view after,
-                    std::vector<std::string>& keys);
+  Status list_below(InodeId directory, const std::string& path, std::string_view prefix,
+                    std::string_view after, std::vector<std::string>& keys);
 
   // engine_check.cc
   Status check_segments(const CheckOptions& options, CheckReport& report);
@@ -201,11 +212,13 @@ class EngineImpl final : public Engine {
   std::optional<Error> failure_;
 
   std::mutex results_mutex_;
-  std::unordered_map<Position, Result<std::vector<CommandResult>>> results_;  // applied, not yet fetched
+  std::unordered_map<Position, Result<std::vector<CommandResult>>>
+      results_;  // applied, not yet fetched
 
   std::mutex dirty_mutex_;
-  std::condition_variable buffer_room_;                            // with dirty_mutex_
-  std::deque<std::pair<std::uint64_t, LiveInodePtr>> dirty_list_;  // by the time of the first dirty byte
+  std::condition_variable buffer_room_;  // with dirty_mutex_
+  std::deque<std::pair<std::uint64_t, LiveInodePtr>>
+      dirty_list_;                              // by the time of the first dirty byte
   std::atomic<std::uint64_t> dirty_bytes_ = 0;  // frames out, whole pages
 
   std::mutex reservation_mutex_;
@@ -221,14 +234,17 @@ class EngineImpl final : public Engine {
 
   std::mutex checkpoint_mutex_;
   std::mutex clean_mutex_;
-  std::unordered_set<SegmentId> damaged_segments_;  // under clean_mutex_
+  /// Shared: from an append to the commit that refers to its bytes. A segment may be full and
+  /// sealed by then and look empty, so a segment is deleted only while nobody holds this.
+  std::shared_mutex unreferenced_mutex_;
+  std::unordered_set<SegmentId> damaged_segments_;           // under clean_mutex_
   std::uint64_t last_sync_ns_ = 0, last_checkpoint_ns_ = 0;  // background thread only
   Position checkpointed_;                                    // under checkpoint_mutex_
 
   struct Counts {
-    std::atomic<std::uint64_t> read_bytes = 0, written_bytes = 0, page_hits = 0, page_misses = 0, buffer_hit_pages = 0,
-                               syncs = 0, flushes = 0, checkpoints = 0, inline_bytes = 0, cleaned_segments = 0,
-                               errors = 0;
+    std::atomic<std::uint64_t> read_bytes = 0, written_bytes = 0, page_hits = 0, page_misses = 0,
+                               buffer_hit_pages = 0, syncs = 0, flushes = 0, checkpoints = 0,
+                               inline_bytes = 0, cleaned_segments = 0, errors = 0;
   };
   Counts counts_;
 };

@@ -10,7 +10,8 @@ namespace {
 constexpr std::uint32_t kFileMode = 0100644, kDirectoryMode = 0040755;
 constexpr std::size_t kListChunk = 1024;
 
-/// Cuts the first name off `key`. An empty name (leading, doubled or trailing slash) is the caller's error.
+/// Cuts the first name off `key`. An empty name (leading, doubled or trailing slash) is the
+/// caller's error.
 std::string_view cut_name(std::string_view& key) {
   const std::size_t slash = key.find('/');
   const std::string_view name = key.substr(0, slash);
@@ -22,9 +23,23 @@ bool valid_key(std::string_view key) {
   if (key.empty() || key.back() == '/') return false;
   for (std::string_view rest = key; !rest.empty();) {
     const std::string_view name = cut_name(rest);
-    if (name.empty() || name == "." || name == ".." || name.find('\0') != std::string_view::npos) return false;
+    if (name.empty() || name == "." || name == ".." || name.find('\0') != std::string_view::npos)
+      return false;
   }
   return true;
+}
+
+Transaction whole_value(InodeId inode, const std::vector<Placed>& placed, Timestamp now) {
+  SetAttrCommand cut;
+  cut.inode = inode;
+  cut.size = 0;
+  cut.mtime = cut.time = now;
+  WriteExtentsCommand fill;
+  fill.inode = inode;
+  fill.mtime = fill.time = now;
+  for (const Placed& p : placed)
+    fill.extents.push_back({p.run_offset, p.length, p.segment, p.segment_offset});
+  return Transaction{{std::move(cut), std::move(fill)}};
 }
 
 }  // namespace
@@ -71,31 +86,23 @@ Status EngineImpl::put(std::string_view key, Bytes value) {
   return replace_value(entry->inode, value);
 }
 
-/// The cut and the new bytes are one transaction, so that a crash keeps both or neither; the inode's lock keeps
-/// readers out between them.
+/// The cut and the new bytes are one transaction, so that a crash keeps both or neither; the
+/// inode's lock keeps readers out between them.
 Status EngineImpl::replace_value(InodeId inode, Bytes value) {
   KVSYNCFS_TRY(admit_change());
   const std::uint64_t space = round_up(value.size(), kPageSize);
   KVSYNCFS_TRY(reserve_space(space));
-  auto placed = value.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
-                              : store_->append(Stream::kUser, {&value, 1});
-  store_->unreserve(space);
-  if (!placed) return fail(placed.error());
-  const Timestamp now = clock_.now();
-  SetAttrCommand cut;
-  cut.inode = inode;
-  cut.size = 0;
-  cut.mtime = cut.time = now;
-  WriteExtentsCommand fill;
-  fill.inode = inode;
-  fill.mtime = fill.time = now;
-  for (const Placed& p : *placed) fill.extents.push_back({p.run_offset, p.length, p.segment, p.segment_offset});
   LiveInodePtr live = live_.get_or_add(inode);
   {
     std::lock_guard no_flush(live->flush_mutex);
+    std::shared_lock unreferenced(unreferenced_mutex_);
+    auto placed = value.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
+                                : store_->append(Stream::kUser, {&value, 1});
+    store_->unreserve(space);
+    if (!placed) return fail(placed.error());
     std::unique_lock lock(live->mutex);
     KVSYNCFS_TRY(load_size(*live));
-    KVSYNCFS_ASSIGN(const auto results, commit(Transaction{{std::move(cut), std::move(fill)}}));
+    KVSYNCFS_ASSIGN(const auto results, commit(whole_value(inode, *placed, clock_.now())));
     for (const CommandResult& result : results) KVSYNCFS_TRY(result.status);
     live->dirty.clear();
     live->mtime.reset();
@@ -121,8 +128,11 @@ Result<std::string> EngineImpl::get(std::string_view key) {
 Result<std::string> EngineImpl::hybrid_get(std::string_view key, Tier* tier) {
   const std::uint64_t misses = counts_.page_misses.load(std::memory_order_relaxed);
   auto value = get(key);
-  // Concurrent readers' misses count as this one's: the tier is a hint for a person, not an account.
-  if (tier) *tier = counts_.page_misses.load(std::memory_order_relaxed) == misses ? Tier::kHot : Tier::kCold;
+  // Concurrent readers' misses count as this one's: the tier is a hint for a person, not an
+  // account.
+  if (tier)
+    *tier =
+        counts_.page_misses.load(std::memory_order_relaxed) == misses ? Tier::kHot : Tier::kCold;
   return value;
 }
 
@@ -136,7 +146,8 @@ Status EngineImpl::remove(std::string_view key) {
   return unlink(parent, slash == std::string_view::npos ? key : key.substr(slash + 1));
 }
 
-Result<std::vector<std::string>> EngineImpl::list_keys(std::string_view prefix, std::size_t count_max,
+Result<std::vector<std::string>> EngineImpl::list_keys(std::string_view prefix,
+                                                       std::size_t count_max,
                                                        std::string_view after) {
   std::vector<std::string> keys;
   KVSYNCFS_TRY(list_below(kRootInode, "", prefix, after, keys));

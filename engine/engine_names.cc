@@ -26,9 +26,10 @@ Result<Entry> EngineImpl::lookup(InodeId parent, std::string_view name) {
 Result<Entry> EngineImpl::create(InodeId parent, std::string_view name, const NewNode& node) {
   KVSYNCFS_TRY(admit_change());
   if (node.target.size() > kSymlinkSizeMax) return Code::kNameTooLong;
-  KVSYNCFS_ASSIGN(CommandResult result,
-                  commit_one(CreateCommand{parent, std::string(name), node.mode, node.umask, node.uid, node.gid,
-                                           node.device, node.target, clock_.now()}));
+  KVSYNCFS_ASSIGN(
+      CommandResult result,
+      commit_one(CreateCommand{parent, std::string(name), node.mode, node.umask, node.uid, node.gid,
+                               node.device, node.target, clock_.now()}));
   return Entry{result.inode, std::move(result.attributes)};
 }
 
@@ -47,25 +48,29 @@ Status EngineImpl::unlink_kind(InodeId parent, std::string_view name, bool direc
   return {};
 }
 
-Status EngineImpl::unlink(InodeId parent, std::string_view name) { return unlink_kind(parent, name, false); }
-Status EngineImpl::remove_directory(InodeId parent, std::string_view name) { return unlink_kind(parent, name, true); }
+Status EngineImpl::unlink(InodeId parent, std::string_view name) {
+  return unlink_kind(parent, name, false);
+}
+Status EngineImpl::remove_directory(InodeId parent, std::string_view name) {
+  return unlink_kind(parent, name, true);
+}
 
-Status EngineImpl::rename(InodeId old_parent, std::string_view old_name, InodeId new_parent, std::string_view new_name,
-                          RenameMode mode) {
+Status EngineImpl::rename(InodeId old_parent, std::string_view old_name, InodeId new_parent,
+                          std::string_view new_name, RenameMode mode) {
   KVSYNCFS_TRY(admit_change());
   if (mode == RenameMode::kReplace)
     KVSYNCFS_TRY(commit_source_of_replace(old_parent, old_name, new_parent, new_name));
   KVSYNCFS_ASSIGN(CommandResult result,
-                  commit_one(RenameCommand{old_parent, std::string(old_name), new_parent, std::string(new_name), mode,
-                                           clock_.now()}));
+                  commit_one(RenameCommand{old_parent, std::string(old_name), new_parent,
+                                           std::string(new_name), mode, clock_.now()}));
   if (result.orphaned) orphaned(result.replaced);
   return {};
 }
 
-/// A safe replace is never an empty file after a crash (P3): the new bytes come before the rename in the log, and
-/// a crash keeps a prefix of the log.
-Status EngineImpl::commit_source_of_replace(InodeId old_parent, std::string_view old_name, InodeId new_parent,
-                                            std::string_view new_name) {
+/// A safe replace is never an empty file after a crash (P3): the new bytes come before the rename
+/// in the log, and a crash keeps a prefix of the log.
+Status EngineImpl::commit_source_of_replace(InodeId old_parent, std::string_view old_name,
+                                            InodeId new_parent, std::string_view new_name) {
   if (!catalog_->lookup(new_parent, new_name)) return {};
   auto source = catalog_->lookup(old_parent, old_name);
   if (!source) return {};
@@ -73,8 +78,8 @@ Status EngineImpl::commit_source_of_replace(InodeId old_parent, std::string_view
   return live ? commit_dirty(live) : Status{};
 }
 
-Result<std::vector<ListEntry>> EngineImpl::list(InodeId directory, std::uint64_t cookie, std::size_t count_max,
-                                                bool with_attributes) {
+Result<std::vector<ListEntry>> EngineImpl::list(InodeId directory, std::uint64_t cookie,
+                                                std::size_t count_max, bool with_attributes) {
   KVSYNCFS_ASSIGN(auto dentries, catalog_->list(directory, cookie, count_max));
   std::vector<ListEntry> entries;
   entries.reserve(dentries.size());
@@ -117,7 +122,8 @@ void EngineImpl::release(InodeId inode, std::uint64_t count) {
     }
   }
   // An orphan that cannot be freed now (a failed log) is freed by the next mount.
-  if (auto freed = reclaim(inode); !freed) options_.warn("reclaim of an unlinked file: " + describe(freed.error()));
+  if (auto freed = reclaim(inode); !freed)
+    options_.warn("reclaim of an unlinked file: " + describe(freed.error()));
 }
 
 Status EngineImpl::reclaim(InodeId inode) {

@@ -1,9 +1,10 @@
 // Rebuilds the write buffer from the log after a crash.
 //
-// Bytes that an fsync put into the log (WriteInline) are dirty until a WriteExtents puts them in place. The
-// catalog knows nothing of them, so replay follows, command by command, what happened to them: a write
-// fills the buffer; extents, a cut, a hole or a clone over them empty it; a reclaimed inode drops it. Entries that the
-// catalog has already are followed too, since the checkpoint that trims the log waits for these flushes.
+// Bytes that an fsync put into the log (WriteInline) are dirty until a WriteExtents puts them in
+// place. The catalog knows nothing of them, so replay follows, command by command, what happened to
+// them: a write fills the buffer; extents, a cut, a hole or a clone over them empty it; a reclaimed
+// inode drops it. Entries that the catalog has already are followed too, since the checkpoint that
+// trims the log waits for these flushes.
 #include "engine/engine_impl.h"
 
 namespace kvsyncfs {
@@ -28,7 +29,8 @@ void EngineImpl::replay(const Transaction& transaction) {
       [&](const WriteInlineCommand& c) {
         LiveInodePtr live = live_.get_or_add(c.inode);
         std::unique_lock lock(live->mutex);
-        for (const auto& piece : c.pieces) live->dirty.write(piece.file_offset, as_bytes(piece.bytes));
+        for (const auto& piece : c.pieces)
+          live->dirty.write(piece.file_offset, as_bytes(piece.bytes));
         live->dirty.mark_logged();
         note_dirty(live);
         settle(*live);
@@ -43,7 +45,9 @@ void EngineImpl::replay(const Transaction& transaction) {
         if (c.mode != AllocateMode::kReserve && c.mode != AllocateMode::kReserveKeepSize)
           drop(c.inode, c.offset, c.offset + c.length);
       },
-      [&](const CloneRangeCommand& c) { drop(c.target, c.target_offset, c.target_offset + c.length); },
+      [&](const CloneRangeCommand& c) {
+        drop(c.target, c.target_offset, c.target_offset + c.length);
+      },
       [&](const ReclaimCommand& c) { drop(c.inode, 0, kFileSizeMax); },
       [](const auto&) {},
   };

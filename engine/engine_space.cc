@@ -7,14 +7,15 @@
 namespace kvsyncfs {
 
 namespace {
-constexpr double kDeadShareMin = 0.01;             // a writer waits: nearly anything is worth it
+constexpr double kDeadShareMin = 0.01;  // a writer waits: nearly anything is worth it
 constexpr std::uint64_t kCleanWaitNs = 15'000'000'000;
 }  // namespace
 
 std::uint64_t EngineImpl::usable_bytes() const {
-  // What is kept back is what lets the cleaner choose victims with few live bytes: with it, a store that
-  // is full to 90 % for its users is still about 84 % full for the cleaner.
-  const std::uint64_t kept = std::max(superblock_.size_bytes / 14, 6 * superblock_.segment_size_bytes);
+  // What is kept back is what lets the cleaner choose victims with few live bytes: with it, a store
+  // that is full to 90 % for its users is still about 84 % full for the cleaner.
+  const std::uint64_t kept =
+      std::max(superblock_.size_bytes / 14, 6 * superblock_.segment_size_bytes);
   return superblock_.size_bytes - std::min(kept, superblock_.size_bytes / 4);
 }
 
@@ -34,8 +35,9 @@ Status EngineImpl::reserve_space(std::uint64_t bytes) {
   return clean_for(bytes);
 }
 
-/// While a flush is under way its bytes count twice, as reserved and as appended; and dirty overwrites make dead
-/// bytes only when they are flushed. So a refusal is final only after everything was flushed.
+/// While a flush is under way its bytes count twice, as reserved and as appended; and dirty
+/// overwrites make dead bytes only when they are flushed. So a refusal is final only after
+/// everything was flushed.
 Status EngineImpl::clean_for(std::uint64_t bytes) {
   const std::uint64_t deadline_ns = clock_.boot_ns() + kCleanWaitNs;
   std::lock_guard lock(clean_mutex_);
@@ -59,7 +61,8 @@ void EngineImpl::follow_reservations() {
   const std::uint64_t now = catalog_->totals().reserved_bytes;
   std::lock_guard lock(reservation_mutex_);
   if (now < followed_reserved_bytes_) store_->unreserve(followed_reserved_bytes_ - now);
-  // allocate() asked for the space before; where others took it meanwhile, the next reserve is refused.
+  // allocate() asked for the space before; where others took it meanwhile, the next reserve is
+  // refused.
   if (now > followed_reserved_bytes_ && !store_->reserve(now - followed_reserved_bytes_)) return;
   followed_reserved_bytes_ = now;
 }
@@ -67,15 +70,17 @@ void EngineImpl::follow_reservations() {
 Result<Inode> EngineImpl::set_attributes(InodeId inode, const AttributeChange& change) {
   KVSYNCFS_TRY(admit_change());
   if (change.size && *change.size > kFileSizeMax) return Code::kFileTooBig;
-  SetAttrCommand command{inode,        change.mode,  change.uid,          change.gid, change.size,
-                         change.atime, change.mtime, change.kill_privileges, false,   clock_.now()};
+  SetAttrCommand command{inode,       change.mode,  change.uid,   change.gid,
+                         change.size, change.atime, change.mtime, change.kill_privileges,
+                         false,       clock_.now()};
   const bool orders_with_bytes = change.size || change.mtime;
   if (!orders_with_bytes) {
     KVSYNCFS_TRY(commit_one(std::move(command)));
   } else {
     LiveInodePtr live = live_.get_or_add(inode);
     {
-      std::lock_guard no_flush(live->flush_mutex);  // a flush under way would bring its older time after this one
+      std::lock_guard no_flush(
+          live->flush_mutex);  // a flush under way would bring its older time after this one
       std::unique_lock lock(live->mutex);
       if (change.size) KVSYNCFS_TRY(load_size(*live));
       if (change.size && !command.mtime) command.mtime = command.time;
@@ -98,7 +103,8 @@ Result<Inode> EngineImpl::set_attributes(InodeId inode, const AttributeChange& c
   return attributes(inode);
 }
 
-Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t length, AllocateMode mode) {
+Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,
+                            AllocateMode mode) {
   KVSYNCFS_TRY(admit_change());
   if (length == 0) return Code::kInvalid;
   if (offset > kFileSizeMax || length > kFileSizeMax - offset) return Code::kFileTooBig;
@@ -111,8 +117,8 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
     store_->unreserve(length);
   }
   std::lock_guard no_flush(live->flush_mutex);
-  // What is dropped below may have made the file longer: the catalog must know that first. The second step takes
-  // what was written since the first.
+  // What is dropped below may have made the file longer: the catalog must know that first. The
+  // second step takes what was written since the first.
   if (!keeps_bytes) KVSYNCFS_TRY(commit_dirty_locked(live));
   std::unique_lock lock(live->mutex);
   KVSYNCFS_TRY(load_size(*live));
@@ -128,10 +134,12 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
   return {};
 }
 
-Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t source_offset, InodeId target,
-                                              std::uint64_t target_offset, std::uint64_t length) {
+Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t source_offset,
+                                              InodeId target, std::uint64_t target_offset,
+                                              std::uint64_t length) {
   KVSYNCFS_TRY(admit_change());
-  if (target_offset > kFileSizeMax || length > kFileSizeMax - target_offset) return Code::kFileTooBig;
+  if (target_offset > kFileSizeMax || length > kFileSizeMax - target_offset)
+    return Code::kFileTooBig;
   const LiveInodePtr from = live_.get_or_add(source), to = live_.get_or_add(target);
   std::vector<LiveInodePtr> both{from, to};
   FlushLocks locks(both);
@@ -144,12 +152,15 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
   }
   if (source_offset >= size) return std::uint64_t{0};
   length = std::min(length, size - source_offset);
-  if (source == target && source_offset < target_offset + length && target_offset < source_offset + length)
+  if (source == target && source_offset < target_offset + length &&
+      target_offset < source_offset + length)
     return Code::kInvalid;
-  if (occupied_bytes() + length > usable_bytes()) return Code::kNoSpace;  // a shared byte counts each time
+  if (occupied_bytes() + length > usable_bytes())
+    return Code::kNoSpace;  // a shared byte counts each time
   std::unique_lock lock(to->mutex);
   KVSYNCFS_TRY(load_size(*to));
-  KVSYNCFS_TRY(commit_one(CloneRangeCommand{source, target, source_offset, target_offset, length, clock_.now()}));
+  KVSYNCFS_TRY(commit_one(
+      CloneRangeCommand{source, target, source_offset, target_offset, length, clock_.now()}));
   to->dirty.drop(target_offset, target_offset + length);
   to->mtime.reset();
   to->size = std::max(to->size, target_offset + length);
@@ -160,7 +171,8 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
 }
 
 /// Where data begins at or after `offset`, in any layer.
-std::optional<std::uint64_t> EngineImpl::next_data(LiveInode& live, const std::vector<Extent>& extents,
+std::optional<std::uint64_t> EngineImpl::next_data(LiveInode& live,
+                                                   const std::vector<Extent>& extents,
                                                    std::uint64_t offset) {
   std::optional<std::uint64_t> found;
   const auto take = [&](std::uint64_t begin) { found = std::min(found.value_or(begin), begin); };
@@ -189,12 +201,14 @@ Result<std::uint64_t> EngineImpl::seek(InodeId inode, std::uint64_t offset, Seek
       return *data;
     }
     if (!data || *data > at) return std::min(at, live->size);
-    std::uint64_t end = at;  // the end of the data that covers `at`, in whichever layer reaches furthest
+    std::uint64_t end =
+        at;  // the end of the data that covers `at`, in whichever layer reaches furthest
     if (auto r = live->dirty.next_range(at); r && r->begin <= at) end = std::max(end, r->end);
     if (auto r = live->flushing.next_range(at); r && r->begin <= at) end = std::max(end, r->end);
     auto it = std::upper_bound(extents.begin(), extents.end(), at,
                                [](std::uint64_t o, const Extent& e) { return o < e.file_end(); });
-    for (; it != extents.end() && it->segment != kNoSegment && it->file_offset <= std::max(at, end); ++it)
+    for (; it != extents.end() && it->segment != kNoSegment && it->file_offset <= std::max(at, end);
+         ++it)
       end = std::max(end, it->file_end());
     at = end;
     if (at >= live->size) return live->size;

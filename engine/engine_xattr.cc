@@ -11,15 +11,19 @@ constexpr std::size_t kAtimesMax = 65536;
 constexpr std::int64_t kDaySeconds = 86400;
 }  // namespace
 
-Result<std::string> EngineImpl::xattr(InodeId inode, std::string_view name) { return catalog_->xattr(inode, name); }
+Result<std::string> EngineImpl::xattr(InodeId inode, std::string_view name) {
+  return catalog_->xattr(inode, name);
+}
 
-Result<std::vector<std::string>> EngineImpl::xattr_names(InodeId inode) { return catalog_->xattr_names(inode); }
+Result<std::vector<std::string>> EngineImpl::xattr_names(InodeId inode) {
+  return catalog_->xattr_names(inode);
+}
 
-Status EngineImpl::set_xattr(InodeId inode, std::string_view name, std::string_view value, XattrMode mode,
-                             bool clear_setgid) {
+Status EngineImpl::set_xattr(InodeId inode, std::string_view name, std::string_view value,
+                             XattrMode mode, bool clear_setgid) {
   KVSYNCFS_TRY(admit_change());
-  KVSYNCFS_TRY(commit_one(
-      SetXattrCommand{inode, std::string(name), std::string(value), mode, clear_setgid, clock_.now()}));
+  KVSYNCFS_TRY(commit_one(SetXattrCommand{inode, std::string(name), std::string(value), mode,
+                                          clear_setgid, clock_.now()}));
   return {};
 }
 
@@ -54,7 +58,8 @@ Status EngineImpl::commit_atimes(bool all) {
   Transaction transaction;
   const auto send = [&]() -> Status {
     if (transaction.commands.empty()) return {};
-    KVSYNCFS_TRY(commit(std::exchange(transaction, {})));  // an inode that is gone by now is no error
+    KVSYNCFS_TRY(
+        commit(std::exchange(transaction, {})));  // an inode that is gone by now is no error
     return {};
   };
   for (const auto& [inode, time] : due) {

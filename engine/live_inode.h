@@ -1,5 +1,5 @@
-// What the engine holds in memory of inodes that are in use: reference counts of those that the kernel or a
-// program retains, and the write-buffer state of those that have bytes in flight.
+// What the engine holds in memory of inodes that are in use: reference counts of those that the
+// kernel or a program retains, and the write-buffer state of those that have bytes in flight.
 #pragma once
 
 #include <array>
@@ -18,9 +18,9 @@
 
 namespace kvsyncfs {
 
-/// One inode with bytes on their way. Two layers: `dirty` takes writes, `flushing` is what a flush is
-/// writing to a segment right now (frozen, still read from). Lock order: flush_mutex, then mutex; of
-/// several inodes in order of their ids.
+/// One inode with bytes on their way. Two layers: `dirty` takes writes, `flushing` is what a flush
+/// is writing to a segment right now (frozen, still read from). Lock order: flush_mutex, then
+/// mutex; of several inodes in order of their ids.
 struct LiveInode {
   LiveInode(InodeId inode, FramePool& pool) : id(inode), dirty(pool), flushing(pool) {}
 
@@ -28,12 +28,12 @@ struct LiveInode {
   std::mutex flush_mutex;   ///< one flush, cut or clone at a time
   std::shared_mutex mutex;  ///< guards all below; never held over disk I/O
 
-  bool loaded = false;             ///< `size` is right (read from the catalog under `mutex`)
-  bool gone = false;               ///< the inode was reclaimed
-  std::uint64_t size = 0;          ///< bytes, with what is dirty
-  std::optional<Timestamp> mtime;  ///< of writes that no transaction carries yet
-  bool kill_privileges = false;    ///< the next transaction clears set-user-ID bits
-  bool listed = false;             ///< in the list of dirty inodes
+  bool loaded = false;               ///< `size` is right (read from the catalog under `mutex`)
+  bool gone = false;                 ///< the inode was reclaimed
+  std::uint64_t size = 0;            ///< bytes, with what is dirty
+  std::optional<Timestamp> mtime;    ///< of writes that no transaction carries yet
+  bool kill_privileges = false;      ///< the next transaction clears set-user-ID bits
+  bool listed = false;               ///< in the list of dirty inodes
   std::uint64_t reserved_bytes = 0;  ///< of the store, for pages in `dirty` and `flushing`
   std::atomic<std::uint64_t> counted_bytes = 0;  ///< of its frames, in the engine's total
   DirtyPages dirty, flushing;
@@ -41,7 +41,8 @@ struct LiveInode {
   bool clean() const { return dirty.empty() && flushing.empty() && !mtime && !kill_privileges; }
 };
 
-using LiveInodePtr = std::shared_ptr<LiveInode>;  // shared: table, dirty list and running operations
+using LiveInodePtr =
+    std::shared_ptr<LiveInode>;  // shared: table, dirty list and running operations
 
 /// Thread: any.
 class LiveInodeTable {

@@ -51,7 +51,8 @@ void Verdict::ready() {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int stream = 0; null >= 0 && stream <= 2; ++stream) ::dup2(null, stream);
   if (null > 2) ::close(null);
-  [[maybe_unused]] const ssize_t told = ::write(fd, "R", 1);  // a parent that was killed does not matter
+  [[maybe_unused]] const ssize_t told =
+      ::write(fd, "R", 1);  // a parent that was killed does not matter
   ::close(fd);
 }
 

@@ -1,4 +1,5 @@
-// Runs the daemon's work in the background and returns its verdict to the caller of mount(8). Thread: one.
+// Runs the daemon's work in the background and returns its verdict to the caller of mount(8).
+// Thread: one.
 #pragma once
 
 #include <functional>
@@ -22,8 +23,9 @@ class Verdict {
   int fd_;  // -1: in the foreground, or said already
 };
 
-/// Runs `work` in a detached child (or right here, in the foreground) and returns the exit status for the caller: in the
-/// parent as soon as the verdict is there; in the child what `work` returns. Nothing may be open or running before.
+/// Runs `work` in a detached child (or right here, in the foreground) and returns the exit status
+/// for the caller: in the parent as soon as the verdict is there; in the child what `work` returns.
+/// Nothing may be open or running before.
 int run_daemon(bool foreground, const std::function<int(Verdict&)>& work);
 
 }  // namespace kvsyncfs

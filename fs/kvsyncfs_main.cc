@@ -36,7 +36,8 @@ Error system_error(int error, const std::string& what) {
   return Error(from_errno(error), what + ": " + std::strerror(error));
 }
 
-/// Absolute, without links: the daemon changes its folder, and /proc/self/mountinfo shows such paths.
+/// Absolute, without links: the daemon changes its folder, and /proc/self/mountinfo shows such
+/// paths.
 Result<std::string> resolve(const std::string& path) {
   char resolved[PATH_MAX];
   if (!::realpath(path.c_str(), resolved)) return system_error(errno, path);
@@ -49,14 +50,16 @@ Status prepare_mountpoint(MountOptions& options) {
   if (::stat(options.mountpoint.c_str(), &st) != 0) {
     if (errno != ENOTCONN) return system_error(errno, options.mountpoint);
     if (::umount2(options.mountpoint.c_str(), MNT_DETACH) != 0)
-      return system_error(errno, options.mountpoint + ": a dead mount is in the way and cannot be detached");
+      return system_error(
+          errno, options.mountpoint + ": a dead mount is in the way and cannot be detached");
   }
   KVSYNCFS_ASSIGN(options.mountpoint, resolve(options.mountpoint));
   if (::stat(options.mountpoint.c_str(), &st) != 0) return system_error(errno, options.mountpoint);
   if (!S_ISDIR(st.st_mode)) return system_error(ENOTDIR, options.mountpoint);
   std::error_code ignored;
   if (!std::filesystem::is_empty(options.mountpoint, ignored) && !ignored)
-    std::fprintf(stderr, "kvsyncfs: warning: %s is not empty, the mount hides its files\n", options.mountpoint.c_str());
+    std::fprintf(stderr, "kvsyncfs: warning: %s is not empty, the mount hides its files\n",
+                 options.mountpoint.c_str());
   return {};
 }
 
@@ -66,7 +69,8 @@ Status prepare(MountOptions& options) {
   KVSYNCFS_ASSIGN(options.store, resolve(options.store));
   KVSYNCFS_TRY(prepare_mountpoint(options));
   if (options.store == options.mountpoint || options.store.starts_with(options.mountpoint + "/"))
-    return Error(Code::kInvalid, options.store + ": lies below the mount point " + options.mountpoint);
+    return Error(Code::kInvalid,
+                 options.store + ": lies below the mount point " + options.mountpoint);
   return {};
 }
 
@@ -77,8 +81,8 @@ std::uint64_t default_cache_size() {
   return std::min<std::uint64_t>(memory / 8, std::uint64_t{4} << 30);
 }
 
-/// The kernel writes dirty pages of this mount through this process when memory is short: it must not be the
-/// first to go, nor wait for its own mount.
+/// The kernel writes dirty pages of this mount through this process when memory is short: it must
+/// not be the first to go, nor wait for its own mount.
 void harden_process() {
   if (std::ofstream score("/proc/self/oom_score_adj"); score) score << -900;
   ::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
@@ -94,16 +98,19 @@ void harden_process() {
 }
 
 void start_log(const MountOptions& options) {
-  auto logger = options.foreground ? spdlog::stderr_color_mt("kvsyncfs")
-                                   : spdlog::syslog_logger_mt("kvsyncfs", "kvsyncfs", 0, LOG_DAEMON);
+  auto logger = options.foreground
+                    ? spdlog::stderr_color_mt("kvsyncfs")
+                    : spdlog::syslog_logger_mt("kvsyncfs", "kvsyncfs", 0, LOG_DAEMON);
   logger->set_level(spdlog::level::from_str(options.log_level));
   spdlog::set_default_logger(std::move(logger));
 }
 
-Result<std::unique_ptr<Engine>> open_engine(Disk& disk, Clock& clock, Random& random, const MountOptions& options) {
+Result<std::unique_ptr<Engine>> open_engine(Disk& disk, Clock& clock, Random& random,
+                                            const MountOptions& options) {
   EngineOptions engine;
   engine.store = options.store;
-  engine.cache_size_bytes = options.cache_size_bytes ? options.cache_size_bytes : default_cache_size();
+  engine.cache_size_bytes =
+      options.cache_size_bytes ? options.cache_size_bytes : default_cache_size();
   engine.write_buffer_bytes = options.write_buffer_bytes;
   engine.read_only = options.read_only;
   engine.warn = [](std::string_view line) { spdlog::warn("{}", line); };

@@ -1,5 +1,5 @@
-// Counts and latencies of FUSE operations. Recording is two relaxed atomic adds; counts never go back.
-// Thread: any.
+// Counts and latencies of FUSE operations. Recording is two relaxed atomic adds; counts never go
+// back. Thread: any.
 #pragma once
 
 #include <array>
@@ -12,10 +12,40 @@
 namespace kvsyncfs {
 
 enum class OpKind : unsigned char {
-  kLookup, kForget, kGetattr, kSetattr, kReadlink, kMknod, kMkdir, kUnlink, kRmdir, kSymlink, kRename, kLink,
-  kOpen, kCreate, kRead, kWrite, kFlush, kRelease, kFsync, kOpendir, kReaddir, kReaddirplus, kReleasedir,
-  kFsyncdir, kStatfs, kSetxattr, kGetxattr, kListxattr, kRemovexattr, kIoctl, kFallocate, kCopyFileRange,
-  kLseek, kCount
+  kLookup,
+  kForget,
+  kGetattr,
+  kSetattr,
+  kReadlink,
+  kMknod,
+  kMkdir,
+  kUnlink,
+  kRmdir,
+  kSymlink,
+  kRename,
+  kLink,
+  kOpen,
+  kCreate,
+  kRead,
+  kWrite,
+  kFlush,
+  kRelease,
+  kFsync,
+  kOpendir,
+  kReaddir,
+  kReaddirplus,
+  kReleasedir,
+  kFsyncdir,
+  kStatfs,
+  kSetxattr,
+  kGetxattr,
+  kListxattr,
+  kRemovexattr,
+  kIoctl,
+  kFallocate,
+  kCopyFileRange,
+  kLseek,
+  kCount
 };
 inline constexpr std::size_t kOpCount = static_cast<std::size_t>(OpKind::kCount);
 std::string_view to_string(OpKind op);

@@ -10,18 +10,22 @@ namespace kvsyncfs {
 namespace {
 
 // For mount(8), systemd and init scripts; the daemon has nothing to do with them.
-constexpr std::array kForOthers = {"defaults", "_netdev", "nofail", "noauto", "auto",  "user",  "nouser", "users",
-                                   "owner",    "group",   "rw",     "exec",   "suid",  "dev",   "async",  "relatime",
-                                   "diratime", "default_permissions", "loud",  "nomand", "norelatime"};
+constexpr std::array kForOthers = {
+    "defaults", "_netdev", "nofail",    "noauto",   "auto",     "user",
+    "nouser",   "users",   "owner",     "group",    "rw",       "exec",
+    "suid",     "dev",     "async",     "relatime", "diratime", "default_permissions",
+    "loud",     "nomand",  "norelatime"};
 // Flags that the kernel itself enforces.
-constexpr std::array kForKernel = {"nodev", "nosuid", "noexec", "sync", "dirsync", "nodiratime", "nosymfollow"};
+constexpr std::array kForKernel = {"nodev",   "nosuid",     "noexec",     "sync",
+                                   "dirsync", "nodiratime", "nosymfollow"};
 
 template <typename List>
 bool contains(const List& list, std::string_view word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-Status apply_value(MountOptions& options, std::string_view name, std::string_view value, const std::string& word) {
+Status apply_value(MountOptions& options, std::string_view name, std::string_view value,
+                   const std::string& word) {
   const auto size_into = [&](std::uint64_t& target) -> Status {
     auto size = parse_size(value);
     if (!size) return Error(Code::kInvalid, "option " + word + ": not a size");
@@ -31,35 +35,45 @@ Status apply_value(MountOptions& options, std::string_view name, std::string_vie
   if (name == "cache_size") return size_into(options.cache_size_bytes);
   if (name == "write_buffer") {
     KVSYNCFS_TRY(size_into(options.write_buffer_bytes));
-    if (options.write_buffer_bytes < (1u << 20)) return Error(Code::kInvalid, "option " + word + ": below 1M");
+    if (options.write_buffer_bytes < (1u << 20))
+      return Error(Code::kInvalid, "option " + word + ": below 1M");
     return {};
   }
   if (name == "timeout") {
     const auto [end, error] = std::from_chars(value.begin(), value.end(), options.timeout_s);
-    if (error != std::errc{} || end != value.end() || options.timeout_s < 1 || options.timeout_s > 3600)
+    if (error != std::errc{} || end != value.end() || options.timeout_s < 1 ||
+        options.timeout_s > 3600)
       return Error(Code::kInvalid, "option " + word + ": not a number of seconds from 1 to 3600");
     return {};
   }
   if (name == "log_level") {
     constexpr std::array kLevels = {"trace", "debug", "info", "warn", "error", "off"};
     if (!contains(kLevels, value))
-      return Error(Code::kInvalid, "option " + word + ": not one of trace, debug, info, warn, error, off");
+      return Error(Code::kInvalid,
+                   "option " + word + ": not one of trace, debug, info, warn, error, off");
     options.log_level = value;
     return {};
   }
-  if (name == "fsname" || name == "subtype" || name == "comment" || name.starts_with("x-")) return {};
+  if (name == "fsname" || name == "subtype" || name == "comment" || name.starts_with("x-"))
+    return {};
   return Error(Code::kInvalid, "unknown option " + word);
 }
 
 Status apply_word(MountOptions& options, const std::string& word) {
   if (const std::size_t equals = word.find('='); equals != std::string::npos)
-    return apply_value(options, std::string_view(word).substr(0, equals), std::string_view(word).substr(equals + 1), word);
+    return apply_value(options, std::string_view(word).substr(0, equals),
+                       std::string_view(word).substr(equals + 1), word);
   if (word.empty() || word.starts_with("x-")) return {};
-  if (word == "ro") options.read_only = true;
-  else if (word == "allow_other") options.allow_other = true;
-  else if (word == "noatime") options.atime = false;
-  else if (contains(kForKernel, word)) options.kernel_options.push_back(word);
-  else if (!contains(kForOthers, word)) return Error(Code::kInvalid, "unknown option " + word);
+  if (word == "ro")
+    options.read_only = true;
+  else if (word == "allow_other")
+    options.allow_other = true;
+  else if (word == "noatime")
+    options.atime = false;
+  else if (contains(kForKernel, word))
+    options.kernel_options.push_back(word);
+  else if (!contains(kForOthers, word))
+    return Error(Code::kInvalid, "unknown option " + word);
   if (word == "rw") options.read_only = false;
   return {};
 }
@@ -77,7 +91,8 @@ Status apply_list(MountOptions& options, std::string_view list) {
 
 Result<std::uint64_t> parse_size(std::string_view text) {
   double number = 0;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), number, std::chars_format::fixed);
+  const auto [end, error] =
+      std::from_chars(text.begin(), text.end(), number, std::chars_format::fixed);
   if (error != std::errc{} || !std::isfinite(number) || number < 0) return Code::kInvalid;
   std::string_view unit(end, static_cast<std::size_t>(text.end() - end));
   if (unit.size() == 3 && unit.substr(1) == "iB") unit = unit.substr(0, 1);
@@ -98,17 +113,28 @@ Result<MountOptions> parse_mount_options(const std::vector<std::string>& argumen
   bool only_paths = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& a = arguments[i];
-    if (only_paths || a.empty() || a[0] != '-' || a == "-") paths.push_back(a);
-    else if (a == "--") only_paths = true;
-    else if (a == "-f") options.foreground = true;
-    else if (a == "-d") options.debug = options.foreground = true;
-    else if (a == "-r") options.read_only = true;
-    else if (a == "-w" || a == "-n" || a == "-s" || a == "-v") continue;  // of mount(8)
-    else if (a == "-h" || a == "--help") options.help = true;
-    else if (a == "-V" || a == "--version") options.version = true;
-    else if (a == "-o" && i + 1 < arguments.size()) KVSYNCFS_TRY(apply_list(options, arguments[++i]));
-    else if (a.starts_with("-o") && a.size() > 2) KVSYNCFS_TRY(apply_list(options, std::string_view(a).substr(2)));
-    else return Error(Code::kInvalid, "unknown argument " + a);
+    if (only_paths || a.empty() || a[0] != '-' || a == "-")
+      paths.push_back(a);
+    else if (a == "--")
+      only_paths = true;
+    else if (a == "-f")
+      options.foreground = true;
+    else if (a == "-d")
+      options.debug = options.foreground = true;
+    else if (a == "-r")
+      options.read_only = true;
+    else if (a == "-w" || a == "-n" || a == "-s" || a == "-v")
+      continue;  // of mount(8)
+    else if (a == "-h" || a == "--help")
+      options.help = true;
+    else if (a == "-V" || a == "--version")
+      options.version = true;
+    else if (a == "-o" && i + 1 < arguments.size())
+      KVSYNCFS_TRY(apply_list(options, arguments[++i]));
+    else if (a.starts_with("-o") && a.size() > 2)
+      KVSYNCFS_TRY(apply_list(options, std::string_view(a).substr(2)));
+    else
+      return Error(Code::kInvalid, "unknown argument " + a);
   }
   if (options.help || options.version) return options;
   if (paths.size() != 2)
@@ -122,7 +148,7 @@ std::string mount_help() {
   return R"(usage: kvsyncfs STORE MNT [-o OPTION[,OPTION...]] [-f] [-d]
        mount -t fuse.kvsyncfs STORE MNT [-o OPTION[,OPTION...]]
 
-Mounts the store in the folder STORE (made by mkfs.kvsyncfs) at MNT. Returns when the mount is ready.
+Mounts the store in the folder STORE (made by mkfs.kvsyncfs) at MNT. Returns when it is ready.
 
   -f                 stay in the foreground, log to stderr
   -d                 as -f, and print every FUSE request

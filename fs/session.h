@@ -1,4 +1,5 @@
-// One FUSE session: mounts, serves with several threads, unmounts. Thread: one, but stop() from any.
+// One FUSE session: mounts, serves with several threads, unmounts. Thread: one, but stop() from
+// any.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Serves until the file system is unmounted, SIGTERM, SIGINT or stop(). Errors: kIo (the loop failed).
+  /// Serves until the file system is unmounted, SIGTERM, SIGINT or stop(). Errors: kIo (the loop
+  /// failed).
   Status serve();
 
   /// st_dev of the mount, read without asking the daemon itself.
@@ -33,8 +35,8 @@ class Session {
   bool handlers_set_ = false;
 };
 
-/// Device number of the mount at `path` from /proc/self/mountinfo (the topmost one), without touching it: a
-/// mount whose daemon died or hangs answers no stat. Errors: kNotFound.
+/// Device number of the mount at `path` from /proc/self/mountinfo (the topmost one), without
+/// touching it: a mount whose daemon died or hangs answers no stat. Errors: kNotFound.
 Result<std::uint64_t> mounted_device(const std::string& path);
 
 }  // namespace kvsyncfs

@@ -20,7 +20,8 @@ Result<StoreLock> StoreLock::take(const std::string& store) {
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return StoreLock(fd);
   const int error = errno;
   ::close(fd);
-  if (error == EWOULDBLOCK) return Error(Code::kBusy, store + ": in use by another process (mounted, or being checked)");
+  if (error == EWOULDBLOCK)
+    return Error(Code::kBusy, store + ": in use by another process (mounted, or being checked)");
   return Error(from_errno(error), path + ": " + std::strerror(error));
 }
 

@@ -1,5 +1,5 @@
-// The lock of a store: one daemon, mkfs or fsck at a time. An flock(2) on STORE/lock, so it ends with its holder,
-// however that ends. Thread: one.
+// The lock of a store: one daemon, mkfs or fsck at a time. An flock(2) on STORE/lock, so it ends
+// with its holder, however that ends. Thread: one.
 #pragma once
 
 #include <string>

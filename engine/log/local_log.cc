@@ -115,8 +115,8 @@ Status LocalLog::start(Position applied, Applier applier) {
                              found.first.value, applied.value + 1));
   applier_ = std::move(applier);
   // The verdict is known since opening, so nothing that is applied here turns out to be damaged.
-  // What the catalog has already comes too, and no file is let go: bytes that only the log holds may be
-  // in it until trim() says otherwise.
+  // What the catalog has already comes too, and no file is let go: bytes that only the log holds
+  // may be in it until trim() says otherwise.
   if (found.last >= applied) KVSYNCFS_TRY(scan_log(disk_, options_, applier_));
   if (!options_.read_only) KVSYNCFS_TRY(files_.adopt(scan_, applied));
   written_ = std::max(applied, found.last);

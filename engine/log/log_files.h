@@ -33,8 +33,8 @@ class LogFiles {
   /// mkfs: the first file. Errors: kExists, kNoSpace, kIo.
   Status format();
 
-  /// Takes over what the scan found, unless it ends before `applied` and so is of no use. What crash or
-  /// kill left unsynced is synced. Errors: kIo, kNotFound.
+  /// Takes over what the scan found, unless it ends before `applied` and so is of no use. What
+  /// crash or kill left unsynced is synced. Errors: kIo, kNotFound.
   Status adopt(const LogScan& scan, Position applied);
 
   /// Makes sure that a batch of up to `size` bytes can be placed. Errors: kNoSpace, kIo.

@@ -1,8 +1,10 @@
-// Decides how many segment pages one miss should bring: the heuristic twin of the transfer-size model.
+// Decides how many segment pages one miss should bring: the heuristic twin of the transfer-size
+// model.
 //
-// Misses are grouped into streams by where they fall in a segment: a miss at or just behind the end of a stream
-// doubles its chunk, any other starts a stream with one page. Small files written together lie
-// together, so reading them in order is a stream too. Pure but for its table of streams. Thread: any.
+// Misses are grouped into streams by where they fall in a segment: a miss at or just behind the end
+// of a stream doubles its chunk, any other starts a stream with one page. Small files written
+// together lie together, so reading them in order is a stream too. Pure but for its table of
+// streams. Thread: any.
 #pragma once
 
 #include <array>

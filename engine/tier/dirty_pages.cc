@@ -49,7 +49,8 @@ void DirtyPages::write(std::uint64_t offset, Bytes bytes) {
       ++unlogged_pages_;
     }
     std::memcpy(hint->second.frame + begin, bytes.data(), size);
-    add_range(hint->second, static_cast<std::uint16_t>(begin), static_cast<std::uint16_t>(begin + size));
+    add_range(hint->second, static_cast<std::uint16_t>(begin),
+              static_cast<std::uint16_t>(begin + size));
     bytes = bytes.subspan(size);
     offset += size;
   }
@@ -65,7 +66,8 @@ std::size_t DirtyPages::overlay(std::uint64_t offset, MutableBytes out) const {
     for (const Range& range : it->second.ranges) {
       const std::uint64_t from = std::max(offset, base + range.begin);
       const std::uint64_t to = std::min(end, base + range.end);
-      if (from < to) std::memcpy(out.data() + (from - offset), it->second.frame + (from - base), to - from);
+      if (from < to)
+        std::memcpy(out.data() + (from - offset), it->second.frame + (from - base), to - from);
     }
   }
   return touched;

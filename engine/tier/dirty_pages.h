@@ -1,7 +1,8 @@
 // The bytes of one inode that were written and are not in a segment yet.
 //
-// Byte-granular: a page frame knows exactly which of its bytes were written, so that a flush names no
-// byte that nobody wrote. Pages are ordered by file offset. Thread: one at a time (the inode's lock).
+// Byte-granular: a page frame knows exactly which of its bytes were written, so that a flush names
+// no byte that nobody wrote. Pages are ordered by file offset. Thread: one at a time (the inode's
+// lock).
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -31,19 +32,22 @@ class DirtyPages {
 
   /// Copies `bytes` in at file offset `offset`.
   void write(std::uint64_t offset, Bytes bytes);
-  /// Overwrites the parts of `out` (file bytes from `offset`) that are dirty; returns pages touched.
+  /// Overwrites the parts of `out` (file bytes from `offset`) that are dirty; returns pages
+  /// touched.
   std::size_t overlay(std::uint64_t offset, MutableBytes out) const;
   bool covers(std::uint64_t offset, std::uint64_t length) const;
   /// Forgets [begin, end).
   void drop(std::uint64_t begin, std::uint64_t end);
   void clear();
   void swap(DirtyPages& other) noexcept;
-  /// Takes over pages of `older` where this has none of their bytes (newer bytes win); `older` is empty then.
+  /// Takes over pages of `older` where this has none of their bytes (newer bytes win); `older` is
+  /// empty then.
   void absorb_older(DirtyPages& older);
 
   /// First dirty range that ends after `offset`, merged over page borders up to its end.
   std::optional<ByteRange> next_range(std::uint64_t offset) const;
-  /// Each dirty piece in file order; pieces never cross a page. With `unlogged_only`: of frames not marked.
+  /// Each dirty piece in file order; pieces never cross a page. With `unlogged_only`: of frames not
+  /// marked.
   using Visitor = std::function<void(std::uint64_t offset, Bytes piece)>;
   void for_each(const Visitor& visit, bool unlogged_only = false) const;
   /// Everything dirty now is in the log as well; a later write to a page unmarks it.

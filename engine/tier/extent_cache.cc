@@ -2,7 +2,8 @@
 
 namespace kvsyncfs {
 
-Result<ExtentCache::Window> ExtentCache::window(InodeId inode, std::uint64_t offset, const Loader& load) {
+Result<ExtentCache::Window> ExtentCache::window(InodeId inode, std::uint64_t offset,
+                                                const Loader& load) {
   const Key key{inode, offset / kWindowSize};
   Shard& s = shard(inode);
   std::uint64_t version;
@@ -40,7 +41,8 @@ void ExtentCache::forget(InodeId inode, std::uint64_t offset, std::uint64_t leng
     return;
   }
   for (auto it = s.windows.begin(); it != s.windows.end();) {
-    const bool hit = it->first.inode == inode && it->first.window >= first && it->first.window <= last;
+    const bool hit =
+        it->first.inode == inode && it->first.window >= first && it->first.window <= last;
     it = hit ? drop(it) : std::next(it);
   }
 }

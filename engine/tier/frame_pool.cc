@@ -30,12 +30,14 @@ void FramePool::give_back(std::byte* frame) {
 }
 
 void FramePool::grow() {
-  void* chunk = ::mmap(nullptr, kChunkSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* chunk =
+      ::mmap(nullptr, kChunkSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (chunk == MAP_FAILED) throw std::bad_alloc();
   chunks_.push_back(static_cast<std::byte*>(chunk));
   free_.reserve(chunks_.size() * (kChunkSize / kPageSize));
   // Backwards, so that frames taken one after the other lie one behind the other.
-  for (std::size_t at = kChunkSize; at > 0; at -= kPageSize) free_.push_back(chunks_.back() + at - kPageSize);
+  for (std::size_t at = kChunkSize; at > 0; at -= kPageSize)
+    free_.push_back(chunks_.back() + at - kPageSize);
 }
 
 }  // namespace kvsyncfs

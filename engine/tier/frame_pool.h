@@ -1,6 +1,6 @@
-// Page frames of the write buffer: 4 KiB pages out of large anonymous mappings, so that a flush can hand
-// them to the disk without a copy and the heap does not fragment. The pool grows in chunks; how many frames
-// may be out is its user's account (P8). Thread: any.
+// Page frames of the write buffer: 4 KiB pages out of large anonymous mappings, so that a flush can
+// hand them to the disk without a copy and the heap does not fragment. The pool grows in chunks;
+// how many frames may be out is its user's account (P8). Thread: any.
 #pragma once
 
 #include <cstddef>

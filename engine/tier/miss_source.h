@@ -1,5 +1,6 @@
-// Where a page that is not in memory comes from: the seam through which a miss leaves the tier. On a lone node
-// the maker reads local segments; in a cluster a maker pulls from peers. The tier knows neither.
+// Where a page that is not in memory comes from: the seam through which a miss leaves the tier. On
+// a lone node the maker reads local segments; in a cluster a maker pulls from peers. The tier knows
+// neither.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,9 @@ namespace kvsyncfs {
 class MissSource {
  public:
   virtual ~MissSource() = default;
-  /// Reads and verifies segment bytes [offset, offset + out.size()), inside one batch; whole aligned
-  /// pages into aligned memory are not copied. Thread: any. Errors: kCorrupt, kIo, kNotFound.
+  /// Reads and verifies segment bytes [offset, offset + out.size()), inside one batch; whole
+  /// aligned pages into aligned memory are not copied. Thread: any. Errors: kCorrupt, kIo,
+  /// kNotFound.
   virtual Status load(SegmentId segment, std::uint64_t offset, MutableBytes out) = 0;
 };
 

@@ -9,7 +9,9 @@ namespace kvsyncfs {
 
 namespace {
 
-Timestamp from_timespec(const timespec& t) { return {t.tv_sec, static_cast<std::uint32_t>(t.tv_nsec)}; }
+Timestamp from_timespec(const timespec& t) {
+  return {t.tv_sec, static_cast<std::uint32_t>(t.tv_nsec)};
+}
 
 Timestamp wall_clock() {
   timespec now{};
@@ -22,7 +24,8 @@ void get_attributes(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
   op.attributes(id(ino), op.engine().attributes(id(ino)));
 }
 
-void set_attributes(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse_file_info*) {
+void set_attributes(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
+                    fuse_file_info*) {
   Op op(req, OpKind::kSetattr);
   AttributeChange change;
   const auto asked = [to_set](int bit) { return (to_set & bit) != 0; };
@@ -34,10 +37,11 @@ void set_attributes(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_se
   if (asked(FUSE_SET_ATTR_MTIME)) change.mtime = from_timespec(attr->st_mtim);
   if (asked(FUSE_SET_ATTR_ATIME_NOW)) change.atime = wall_clock();
   if (asked(FUSE_SET_ATTR_MTIME_NOW)) change.mtime = wall_clock();
-  // chown(2) clears the bits for everybody, truncate(2) for who may not keep them; an explicit mode is the
-  // caller's word.
+  // chown(2) clears the bits for everybody, truncate(2) for who may not keep them; an explicit mode
+  // is the caller's word.
   const bool owner = change.uid || change.gid;
-  if (!change.mode) change.kill_privileges = owner || (change.size && loses_privileges(op.context()));
+  if (!change.mode)
+    change.kill_privileges = owner || (change.size && loses_privileges(op.context()));
   op.attributes(id(ino), op.engine().set_attributes(id(ino), change));
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kReadSizeMax = 1u << 20;  // as negotiated: max_pages of a request
 
-/// What stays the same over the life of a handle. Pages stay in the kernel over opens: on a lone node every change goes
-/// through them.
+/// What stays the same over the life of a handle. Pages stay in the kernel over opens: on a lone
+/// node every change goes through them.
 void set_up_handle(fuse_file_info* fi) {
   fi->keep_cache = 1;
   // A read-only handle has nothing that close could report.
@@ -35,7 +35,8 @@ void open_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   fuse_reply_open(req, fi);
 }
 
-void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* fi) {
+void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
+                 fuse_file_info* fi) {
   Op op(req, OpKind::kCreate);
   NewNode node;
   node.mode = (mode & 07777) | S_IFREG;
@@ -54,7 +55,8 @@ void read_file(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, f
   Op op(req, OpKind::kRead);
   thread_local AlignedBuffer buffer(kReadSizeMax);
   size = std::min(size, buffer.size());
-  const auto got = op.engine().read(id(ino), static_cast<std::uint64_t>(offset), buffer.bytes().first(size));
+  const auto got =
+      op.engine().read(id(ino), static_cast<std::uint64_t>(offset), buffer.bytes().first(size));
   if (!got) return op.error(got.error());
   op.bytes(buffer.data(), *got);
 }
@@ -63,12 +65,15 @@ void write_file(fuse_req_t req, fuse_ino_t ino, fuse_bufvec* in, off_t offset, f
   Op op(req, OpKind::kWrite);
   // Splicing is off, so that libfuse hands over the one buffer that it read the request into.
   if (in->count != 1 || (in->buf[0].flags & FUSE_BUF_IS_FD) != 0) return op.error(EIO);
-  const Bytes bytes(static_cast<const std::byte*>(in->buf[0].mem) + in->off, in->buf[0].size - in->off);
+  const Bytes bytes(static_cast<const std::byte*>(in->buf[0].mem) + in->off,
+                    in->buf[0].size - in->off);
   WriteOptions options;
-  // Pages that the kernel writes back for mmap come without a writer: they do not extend, and keep the bits.
+  // Pages that the kernel writes back for mmap come without a writer: they do not extend, and keep
+  // the bits.
   options.append = (fi->flags & O_APPEND) != 0 && !fi->writepage;
   options.kill_privileges = !fi->writepage && loses_privileges(op.context());
-  const Status written = op.engine().write(id(ino), static_cast<std::uint64_t>(offset), bytes, options);
+  const Status written =
+      op.engine().write(id(ino), static_cast<std::uint64_t>(offset), bytes, options);
   if (!written) return op.error(written.error());
   fuse_reply_write(req, bytes.size());
 }

@@ -1,8 +1,8 @@
 // Directories: opendir, readdir, readdirplus, releasedir, fsyncdir.
 //
-// Offsets are the dentries' cookies, which are stable; "." has offset 1 and ".." has offset 2, and cookies are larger. A
-// handle keeps the entries that it read ahead, with the cookie they follow on, so that a seek or rewind just
-// reads again.
+// Offsets are the dentries' cookies, which are stable; "." has offset 1 and ".." has offset 2, and
+// cookies are larger. A handle keeps the entries that it read ahead, with the cookie they follow
+// on, so that a seek or rewind just reads again.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::uint64_t kDotOffset = 1, kDotDotOffset = 2;
 struct DirHandle {
   std::mutex mutex;  // the kernel sends one readdir a handle at a time; NFS may not
   std::vector<ListEntry> entries;
-  std::uint64_t after = 0;      // `entries` follow this cookie
+  std::uint64_t after = 0;  // `entries` follow this cookie
   bool with_attributes = false;
   bool filled = false;
 };
@@ -38,8 +38,10 @@ class Listing {
     fuse_entry_param e = to_entry(inode, attributes);
     const std::size_t room = buffer_.size() - used_;
     const std::size_t size =
-        plus_ ? fuse_add_direntry_plus(op_.request(), buffer_.data() + used_, room, name, &e, static_cast<off_t>(offset))
-              : fuse_add_direntry(op_.request(), buffer_.data() + used_, room, name, &e.attr, static_cast<off_t>(offset));
+        plus_ ? fuse_add_direntry_plus(op_.request(), buffer_.data() + used_, room, name, &e,
+                                       static_cast<off_t>(offset))
+              : fuse_add_direntry(op_.request(), buffer_.data() + used_, room, name, &e.attr,
+                                  static_cast<off_t>(offset));
     if (size > room) return false;
     used_ += size;
     return true;
@@ -47,7 +49,8 @@ class Listing {
   bool add(const ListEntry& entry) {
     Inode attributes = entry.attributes;
     if (!plus_) attributes.mode = entry.dentry.type;
-    if (!add(entry.dentry.name.c_str(), entry.dentry.cookie, entry.dentry.inode, attributes)) return false;
+    if (!add(entry.dentry.name.c_str(), entry.dentry.cookie, entry.dentry.inode, attributes))
+      return false;
     if (plus_) {
       op_.engine().retain(entry.dentry.inode);
       retained_.push_back(entry.dentry.inode);
@@ -80,12 +83,14 @@ bool add_dots(Listing& listing, std::uint64_t offset, InodeId directory, const I
   return offset >= kDotDotOffset || listing.add("..", kDotDotOffset, up, dot);
 }
 
-Status fill(Op& op, DirHandle& dir, InodeId inode, std::uint64_t offset, bool plus, Listing& listing) {
+Status fill(Op& op, DirHandle& dir, InodeId inode, std::uint64_t offset, bool plus,
+            Listing& listing) {
   std::uint64_t cookie = std::max(offset, kDotDotOffset);
   for (;;) {
     auto it = dir.entries.begin();
     if (dir.filled && dir.with_attributes == plus && dir.after <= cookie)
-      it = std::find_if(it, dir.entries.end(), [&](const ListEntry& e) { return e.dentry.cookie > cookie; });
+      it = std::find_if(it, dir.entries.end(),
+                        [&](const ListEntry& e) { return e.dentry.cookie > cookie; });
     else
       it = dir.entries.end();
     if (it == dir.entries.end()) {
@@ -103,8 +108,8 @@ Status fill(Op& op, DirHandle& dir, InodeId inode, std::uint64_t offset, bool pl
   }
 }
 
-/// Fills the reply under the handle's lock. The reply itself goes out after: it lets the kernel send the
-/// releasedir that destroys the handle.
+/// Fills the reply under the handle's lock. The reply itself goes out after: it lets the kernel
+/// send the releasedir that destroys the handle.
 Status fill_locked(Op& op, DirHandle& dir, InodeId directory, std::uint64_t offset, bool plus,
                    Listing& listing) {
   KVSYNCFS_ASSIGN(const Inode inode, op.engine().attributes(directory));
@@ -136,7 +141,8 @@ void read_dir(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_
   read_entries(op, ino, size, off, fi, false);
 }
 
-void read_dir_plus(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi) {
+void read_dir_plus(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off,
+                   fuse_file_info* fi) {
   Op op(req, OpKind::kReaddirplus);
   read_entries(op, ino, size, off, fi, true);
 }

@@ -1,5 +1,5 @@
-// lookup, forget: how the kernel comes to know an inode and lets it go. Every entry reply counts one
-// reference in the engine; forget gives them back.
+// lookup, forget: how the kernel comes to know an inode and lets it go. Every entry reply counts
+// one reference in the engine; forget gives them back.
 #include "fs/ops/op.h"
 
 namespace kvsyncfs {
@@ -17,7 +17,8 @@ void Op::entry(const Result<Entry>& result) {
   if (!result) return error(result.error());
   const fuse_entry_param e = to_entry(result->inode, result->attributes);
   engine().retain(result->inode);
-  // The request may have been interrupted: then the kernel never saw the entry and will not forget it.
+  // The request may have been interrupted: then the kernel never saw the entry and will not forget
+  // it.
   if (fuse_reply_entry(req_, &e) != 0) engine().release(result->inode);
 }
 
@@ -36,7 +37,8 @@ void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Op op(req, OpKind::kLookup);
   const auto found = find(op.engine(), id(parent), name);
   if (!found && found.error().code == Code::kNotFound) {
-    fuse_entry_param none{};  // ino 0: the kernel remembers that there is nothing, until it makes the name
+    fuse_entry_param
+        none{};  // ino 0: the kernel remembers that there is nothing, until it makes the name
     none.entry_timeout = kCacheSeconds;
     fuse_reply_entry(req, &none);
     return;
@@ -52,7 +54,8 @@ void forget(fuse_req_t req, fuse_ino_t ino, std::uint64_t count) {
 
 void forget_multi(fuse_req_t req, std::size_t count, fuse_forget_data* forgets) {
   Op op(req, OpKind::kForget);
-  for (std::size_t i = 0; i < count; ++i) op.engine().release(id(forgets[i].ino), forgets[i].nlookup);
+  for (std::size_t i = 0; i < count; ++i)
+    op.engine().release(id(forgets[i].ino), forgets[i].nlookup);
   fuse_reply_none(req);  // frees `forgets`
 }
 

@@ -52,15 +52,22 @@ void remove_dir(fuse_req_t req, fuse_ino_t parent, const char* name) {
   op.done(op.engine().remove_directory(id(parent), name));
 }
 
-void rename_entry(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_parent, const char* new_name,
-                  unsigned flags) {
+void rename_entry(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
+                  const char* new_name, unsigned flags) {
   Op op(req, OpKind::kRename);
   RenameMode mode;
   switch (flags) {
-    case 0: mode = RenameMode::kReplace; break;
-    case RENAME_NOREPLACE: mode = RenameMode::kNoReplace; break;
-    case RENAME_EXCHANGE: mode = RenameMode::kExchange; break;
-    default: return op.error(EINVAL);
+    case 0:
+      mode = RenameMode::kReplace;
+      break;
+    case RENAME_NOREPLACE:
+      mode = RenameMode::kNoReplace;
+      break;
+    case RENAME_EXCHANGE:
+      mode = RenameMode::kExchange;
+      break;
+    default:
+      return op.error(EINVAL);
   }
   op.done(op.engine().rename(id(parent), name, id(new_parent), new_name, mode));
 }

@@ -27,10 +27,14 @@ inline constexpr double kCacheSeconds = 86400;
 class Op {
  public:
   Op(fuse_req_t req, OpKind kind)
-      : req_(req), kind_(kind), face_(*static_cast<Face*>(fuse_req_userdata(req))), begin_(Clock::now()) {}
+      : req_(req),
+        kind_(kind),
+        face_(*static_cast<Face*>(fuse_req_userdata(req))),
+        begin_(Clock::now()) {}
   ~Op() {
     const auto took = Clock::now() - begin_;
-    face_.metrics.record(kind_, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()), failed_);
+    face_.metrics.record(kind_, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()),
+                         failed_);
   }
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
@@ -55,7 +59,9 @@ class Op {
     const struct stat st = to_stat(inode, *result);
     fuse_reply_attr(req_, &st, kCacheSeconds);
   }
-  void bytes(const void* data, std::size_t size) { fuse_reply_buf(req_, static_cast<const char*>(data), size); }
+  void bytes(const void* data, std::size_t size) {
+    fuse_reply_buf(req_, static_cast<const char*>(data), size);
+  }
   fuse_req_t request() { return req_; }
 
  private:

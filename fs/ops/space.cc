@@ -15,30 +15,39 @@ namespace {
 
 std::optional<AllocateMode> to_mode(int flags) {
   switch (flags) {
-    case 0: return AllocateMode::kReserve;
-    case FALLOC_FL_KEEP_SIZE: return AllocateMode::kReserveKeepSize;
-    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: return AllocateMode::kPunchHole;
-    case FALLOC_FL_ZERO_RANGE: return AllocateMode::kZeroRange;
-    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE: return AllocateMode::kZeroRangeKeepSize;
-    default: return {};
+    case 0:
+      return AllocateMode::kReserve;
+    case FALLOC_FL_KEEP_SIZE:
+      return AllocateMode::kReserveKeepSize;
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
+      return AllocateMode::kPunchHole;
+    case FALLOC_FL_ZERO_RANGE:
+      return AllocateMode::kZeroRange;
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+      return AllocateMode::kZeroRangeKeepSize;
+    default:
+      return {};
   }
 }
 
-void allocate(fuse_req_t req, fuse_ino_t ino, int flags, off_t offset, off_t length, fuse_file_info*) {
+void allocate(fuse_req_t req, fuse_ino_t ino, int flags, off_t offset, off_t length,
+              fuse_file_info*) {
   Op op(req, OpKind::kFallocate);
   const auto mode = to_mode(flags);
   if (!mode) return op.error(EOPNOTSUPP);
-  op.done(op.engine().allocate(id(ino), static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length), *mode));
+  op.done(op.engine().allocate(id(ino), static_cast<std::uint64_t>(offset),
+                               static_cast<std::uint64_t>(length), *mode));
 }
 
-void copy_range(fuse_req_t req, fuse_ino_t source, off_t source_offset, fuse_file_info*, fuse_ino_t target,
-                off_t target_offset, fuse_file_info*, std::size_t length, int flags) {
+void copy_range(fuse_req_t req, fuse_ino_t source, off_t source_offset, fuse_file_info*,
+                fuse_ino_t target, off_t target_offset, fuse_file_info*, std::size_t length,
+                int flags) {
   Op op(req, OpKind::kCopyFileRange);
   if (flags != 0) return op.error(EINVAL);
   // The reply has 32 bits for the count; the caller asks again for the rest.
   constexpr std::uint64_t kReplyMax = 1u << 30;
-  const auto copied = op.engine().clone_range(id(source), static_cast<std::uint64_t>(source_offset), id(target),
-                                              static_cast<std::uint64_t>(target_offset),
+  const auto copied = op.engine().clone_range(id(source), static_cast<std::uint64_t>(source_offset),
+                                              id(target), static_cast<std::uint64_t>(target_offset),
                                               std::min<std::uint64_t>(length, kReplyMax));
   if (!copied) return op.error(copied.error());
   fuse_reply_write(req, *copied);
@@ -67,8 +76,8 @@ void stat_fs(fuse_req_t req, fuse_ino_t) {
   fuse_reply_statfs(req, &st);
 }
 
-void control(fuse_req_t req, fuse_ino_t, unsigned command, void*, fuse_file_info*, unsigned, const void*,
-             std::size_t, std::size_t out_size) {
+void control(fuse_req_t req, fuse_ino_t, unsigned command, void*, fuse_file_info*, unsigned,
+             const void*, std::size_t, std::size_t out_size) {
   Op op(req, OpKind::kIoctl);
   // lsattr(1) and cp(1) ask; no inode flag is kept.
   const long flags = 0;

@@ -1,4 +1,5 @@
-// Extended attributes, POSIX ACLs among them (the kernel enforces them, the catalog keeps them in step with the mode).
+// Extended attributes, POSIX ACLs among them (the kernel enforces them, the catalog keeps them in
+// step with the mode).
 #include <sys/xattr.h>
 
 #include "fs/ops/op.h"
@@ -33,12 +34,16 @@ void list_xattrs(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
   reply_value(op, list, size);
 }
 
-void set_xattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, std::size_t size, int flags) {
+void set_xattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value,
+               std::size_t size, int flags) {
   Op op(req, OpKind::kSetxattr);
   XattrMode mode = XattrMode::kSet;
-  if (flags == XATTR_CREATE) mode = XattrMode::kCreate;
-  else if (flags == XATTR_REPLACE) mode = XattrMode::kReplace;
-  else if (flags != 0) return op.error(EINVAL);
+  if (flags == XATTR_CREATE)
+    mode = XattrMode::kCreate;
+  else if (flags == XATTR_REPLACE)
+    mode = XattrMode::kReplace;
+  else if (flags != 0)
+    return op.error(EINVAL);
   op.done(op.engine().set_xattr(id(ino), name, {value, size}, mode));
 }
 

@@ -96,7 +96,8 @@ TEST(DirtyPages, AgreesWithAPlainArrayUnderRandomChanges) {
     std::string model(kSize, '.');
     for (int step = 0; step < 400; ++step) {
       const std::size_t begin = random() % kSize;
-      const std::size_t size = 1 + random() % std::min<std::size_t>(kSize - begin, step % 3 ? 9000 : 40);
+      const std::size_t size =
+          1 + random() % std::min<std::size_t>(kSize - begin, step % 3 ? 9000 : 40);
       if (random() % 4 == 0) {
         dirty.drop(begin, begin + size);
         model.replace(begin, size, size, '.');
@@ -108,7 +109,9 @@ TEST(DirtyPages, AgreesWithAPlainArrayUnderRandomChanges) {
     }
     EXPECT_EQ(overlay(dirty, 0, kSize), model) << "seed " << seed;
     std::string pieces(kSize, '.');
-    dirty.for_each([&](std::uint64_t offset, Bytes piece) { pieces.replace(offset, piece.size(), as_string(piece)); });
+    dirty.for_each([&](std::uint64_t offset, Bytes piece) {
+      pieces.replace(offset, piece.size(), as_string(piece));
+    });
     EXPECT_EQ(pieces, model) << "seed " << seed;
   }
 }

@@ -30,7 +30,8 @@ TEST(ExtentCache, ALoadThatAChangeOvertookIsNotKept) {
   ExtentCache cache(1000);
   int loads = 0;
   const auto load = [&](std::uint64_t, std::uint64_t) -> Result<std::vector<Extent>> {
-    if (++loads == 1) cache.forget(kFile, 0, 1);  // as if a write were applied between load and insert
+    if (++loads == 1)
+      cache.forget(kFile, 0, 1);  // as if a write were applied between load and insert
     return std::vector<Extent>{};
   };
   EXPECT_TRUE(cache.window(kFile, 0, load));
@@ -45,9 +46,11 @@ TEST(ExtentCache, ForgettingAWholeFileForgetsEveryWindow) {
     ++loads;
     return std::vector<Extent>{};
   };
-  for (std::uint64_t w = 0; w < 5; ++w) EXPECT_TRUE(cache.window(kFile, w * ExtentCache::kWindowSize, load));
+  for (std::uint64_t w = 0; w < 5; ++w)
+    EXPECT_TRUE(cache.window(kFile, w * ExtentCache::kWindowSize, load));
   cache.forget(kFile, 0, kFileSizeMax);
-  for (std::uint64_t w = 0; w < 5; ++w) EXPECT_TRUE(cache.window(kFile, w * ExtentCache::kWindowSize, load));
+  for (std::uint64_t w = 0; w < 5; ++w)
+    EXPECT_TRUE(cache.window(kFile, w * ExtentCache::kWindowSize, load));
   EXPECT_EQ(loads, 10);
 }
 
@@ -60,15 +63,20 @@ TEST(ExtentCache, StaysWithinItsBound) {
   };
   EXPECT_TRUE(cache.window(kFile, 0, load));
   EXPECT_TRUE(cache.window(kFile, ExtentCache::kWindowSize, load));
-  EXPECT_TRUE(cache.window(kFile, 0, load));  // the shard holds about ten extents, so the first one went
+  EXPECT_TRUE(
+      cache.window(kFile, 0, load));  // the shard holds about ten extents, so the first one went
   EXPECT_EQ(loads, 3);
 }
 
 TEST(ExtentCache, AnErrorOfTheLoaderIsPassedUpAndNotKept) {
   ExtentCache cache(100);
-  EXPECT_EQ(cache.window(kFile, 0, [](auto, auto) -> Result<std::vector<Extent>> { return Code::kIo; }).error().code,
-            Code::kIo);
-  EXPECT_TRUE(cache.window(kFile, 0, [](auto, auto) -> Result<std::vector<Extent>> { return std::vector<Extent>{}; }));
+  EXPECT_EQ(
+      cache.window(kFile, 0, [](auto, auto) -> Result<std::vector<Extent>> { return Code::kIo; })
+          .error()
+          .code,
+      Code::kIo);
+  EXPECT_TRUE(cache.window(
+      kFile, 0, [](auto, auto) -> Result<std::vector<Extent>> { return std::vector<Extent>{}; }));
 }
 
 }  // namespace

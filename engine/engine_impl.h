@@ -1,10 +1,10 @@
 // The engine's inside, shared by engine*.cc: one class over several files, each named for what it
 // does (engine.cc opens and wires, engine_names.cc, engine_data.cc, engine_flush.cc, ...).
 //
-// Locks, outermost first: checkpoint_mutex_ or clean_mutex_ (never both) · LiveInode::flush_mutex (by
-// inode id) · unreferenced_mutex_ · LiveInode::mutex · the log's append lock · leaf mutexes of this
-// class, of the tier and of the store. No LiveInode lock is held while waiting for space or for a
-// checkpoint.
+// Locks, outermost first: checkpoint_mutex_ or clean_mutex_ (never both) · LiveInode::flush_mutex
+// (by inode id) · unreferenced_mutex_ · LiveInode::mutex · the log's append lock · leaf mutexes of
+// this class, of the tier and of the store. No LiveInode lock is held while waiting for space or
+// for a checkpoint.
 #pragma once
 
 #include <atomic>

@@ -208,7 +208,12 @@ class DiskFileSystem final : public rocksdb::FileSystem {
   }
   IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions&,
                       IODebugContext*) override {
-    return to_rocks(disk_.rename(clean(from), clean(to)), from);
+    // RocksDB makes CURRENT name a new MANIFEST and syncs the folder only then. A disk may keep the
+    // rename and lose the older name, so the older ones become durable first.
+    const std::string path = clean(to);
+    if (const Status names = disk_.sync_directory(path.substr(0, path.rfind('/'))); !names)
+      return to_rocks(names, to);
+    return to_rocks(disk_.rename(clean(from), path), from);
   }
   IOStatus LockFile(const std::string&, const IOOptions&, rocksdb::FileLock** lock,
                     IODebugContext*) override {

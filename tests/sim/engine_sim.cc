@@ -87,7 +87,7 @@ void run_long(std::uint64_t seed) {
 }
 
 TEST(EngineSim, EveryPointOfShortHistories) {
-  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
     const std::uint64_t changes = run_short({seed, 0, true, 0});
     for (std::uint64_t stop = 1; stop <= changes; ++stop) {
       run_short({seed, stop, true, stop % 7});
@@ -106,7 +106,7 @@ TEST(EngineSim, CutWhileTheCatalogChangesItsManifest) {
 
 TEST(EngineSim, RandomPointsOfLongHistories) {
   const std::uint64_t first = from_environment("KVSYNCFS_SIM_SEED", 1000);
-  const std::uint64_t count = from_environment("KVSYNCFS_SIM_SEEDS", 200);
+  const std::uint64_t count = from_environment("KVSYNCFS_SIM_SEEDS", 80);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     run_long(seed);
     if (HasFailure()) return;

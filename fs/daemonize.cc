@@ -15,7 +15,8 @@ namespace {
 
 void print_line(const std::string& line) { std::fprintf(stderr, "kvsyncfs: %s\n", line.c_str()); }
 
-/// The first byte is 'R' for ready or 'F' for failed, then the line.
+/// The first byte is 'R' for ready or 'F' for failed, then a line; the end of
+/// the pipe ends it.
 int wait_for_verdict(int fd, pid_t child) {
   std::string said;
   char buffer[512];
@@ -24,11 +25,10 @@ int wait_for_verdict(int fd, pid_t child) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     said.append(buffer, static_cast<std::size_t>(n));
-    if (said[0] == 'R') return 0;
   }
-  if (!said.empty() && said[0] == 'F') {
-    print_line(said.substr(1));
-    return 1;
+  if (!said.empty()) {
+    if (said.size() > 1) print_line(said.substr(1));
+    return said[0] == 'R' ? 0 : 1;
   }
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -45,23 +45,27 @@ Verdict::~Verdict() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void Verdict::ready() {
-  const int fd = std::exchange(fd_, -1);
-  if (fd < 0) return;
+void Verdict::tell(char word, const std::string& line) {
+  const std::string message = word + line;
+  // A parent that was killed does not matter.
+  [[maybe_unused]] const ssize_t told = ::write(fd_, message.data(), message.size());
+  ::close(std::exchange(fd_, -1));
+}
+
+void Verdict::ready(const std::string& warning) {
+  if (fd_ < 0) {
+    if (!warning.empty()) print_line(warning);
+    return;
+  }
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int stream = 0; null >= 0 && stream <= 2; ++stream) ::dup2(null, stream);
   if (null > 2) ::close(null);
-  [[maybe_unused]] const ssize_t told =
-      ::write(fd, "R", 1);  // a parent that was killed does not matter
-  ::close(fd);
+  tell('R', warning);
 }
 
 void Verdict::failed(const std::string& line) {
-  const int fd = std::exchange(fd_, -1);
-  if (fd < 0) return print_line(line);
-  const std::string message = "F" + line;
-  [[maybe_unused]] const ssize_t told = ::write(fd, message.data(), message.size());
-  ::close(fd);
+  if (fd_ < 0) return print_line(line);
+  tell('F', line);
 }
 
 int run_daemon(bool foreground, const std::function<int(Verdict&)>& work) {

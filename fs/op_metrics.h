@@ -1,5 +1,5 @@
-// Counts and latencies of FUSE operations. Recording is two relaxed atomic adds; counts never go
-// back. Thread: any.
+// Counts and latencies of FUSE operations. Recording is two relaxed atomic
+// adds; counts never go back. Thread: any.
 #pragma once
 
 #include <array>

@@ -9,15 +9,39 @@ namespace kvsyncfs {
 
 namespace {
 
-// For mount(8), systemd and init scripts; the daemon has nothing to do with them.
-constexpr std::array kForOthers = {
-    "defaults", "_netdev", "nofail",    "noauto",   "auto",     "user",
-    "nouser",   "users",   "owner",     "group",    "rw",       "exec",
-    "suid",     "dev",     "async",     "relatime", "diratime", "default_permissions",
-    "loud",     "nomand",  "norelatime"};
-// Flags that the kernel itself enforces.
-constexpr std::array kForKernel = {"nodev",   "nosuid",     "noexec",     "sync",
-                                   "dirsync", "nodiratime", "nosymfollow"};
+// For mount(8), systemd and init scripts, or what holds anyway.
+constexpr std::array kForOthers = {"defaults",
+                                   "_netdev",
+                                   "nofail",
+                                   "noauto",
+                                   "auto",
+                                   "user",
+                                   "nouser",
+                                   "users",
+                                   "nousers",
+                                   "owner",
+                                   "noowner",
+                                   "group",
+                                   "nogroup",
+                                   "relatime",
+                                   "diratime",
+                                   "nomand",
+                                   "norelatime",
+                                   "strictatime",
+                                   "loud",
+                                   "nodiratime",
+                                   "allow_other",
+                                   "silent",
+                                   "default_permissions"};
+// Flags that the kernel itself enforces, in pairs: the later one of a pair
+// wins.
+constexpr std::array<std::array<std::string_view, 2>, 5> kForKernel = {{
+    {"dev", "nodev"},
+    {"suid", "nosuid"},
+    {"exec", "noexec"},
+    {"async", "sync"},
+    {"", "dirsync"},
+}};
 
 template <typename List>
 bool contains(const List& list, std::string_view word) {
@@ -54,9 +78,23 @@ Status apply_value(MountOptions& options, std::string_view name, std::string_vie
     options.log_level = value;
     return {};
   }
+  if (name == "subtype" && value != "kvsyncfs")
+    return Error(Code::kInvalid, "option " + word + ": can only be kvsyncfs");
+  if (name == "fsname") options.fsname = value;
   if (name == "fsname" || name == "subtype" || name == "comment" || name.starts_with("x-"))
     return {};
   return Error(Code::kInvalid, "unknown option " + word);
+}
+
+/// False if the word is no flag of the kernel's.
+bool set_kernel_flag(MountOptions& options, std::string_view word) {
+  for (const auto& pair : kForKernel) {
+    if (!contains(pair, word)) continue;
+    std::erase_if(options.kernel_options, [&](const auto& old) { return contains(pair, old); });
+    options.kernel_options.emplace_back(word);
+    return true;
+  }
+  return false;
 }
 
 Status apply_word(MountOptions& options, const std::string& word) {
@@ -64,17 +102,13 @@ Status apply_word(MountOptions& options, const std::string& word) {
     return apply_value(options, std::string_view(word).substr(0, equals),
                        std::string_view(word).substr(equals + 1), word);
   if (word.empty() || word.starts_with("x-")) return {};
-  if (word == "ro")
-    options.read_only = true;
-  else if (word == "allow_other")
-    options.allow_other = true;
-  else if (word == "noatime")
-    options.atime = false;
-  else if (contains(kForKernel, word))
-    options.kernel_options.push_back(word);
-  else if (!contains(kForOthers, word))
+  if (word == "ro" || word == "rw") {
+    options.read_only = word == "ro";
+  } else if (word == "noatime" || word == "atime") {
+    options.atime = word == "atime";
+  } else if (!set_kernel_flag(options, word) && !contains(kForOthers, word)) {
     return Error(Code::kInvalid, "unknown option " + word);
-  if (word == "rw") options.read_only = false;
+  }
   return {};
 }
 
@@ -161,7 +195,8 @@ Options:
   timeout=SECONDS    bound of every wait (default 15)
   noatime            do not keep access times (default: relatime)
   log_level=LEVEL    trace, debug, info, warn, error, off (default info)
-  nodev, nosuid, noexec, sync, dirsync, nodiratime: enforced by the kernel
+  fsname=NAME        what mount(8) shows as the source (default: STORE)
+  nodev, nosuid, noexec, sync, dirsync: enforced by the kernel
 Words of /etc/fstab for others (defaults, _netdev, nofail, noauto, user, x-..., ...) are accepted.
 )";
 }

@@ -15,21 +15,24 @@ struct MountOptions {
   bool debug = false;       ///< -d: foreground, and every FUSE request on stderr
   bool help = false, version = false;
   bool read_only = false;
-  bool allow_other = true;       ///< for root, as other file systems do
-  bool atime = true;             ///< relatime; noatime turns it off
+  bool allow_other = true;  ///< always, as other file systems do: the kernel checks permissions
+  bool atime = true;        ///< relatime; noatime turns it off
   std::uint64_t timeout_s = 15;  ///< no wait is longer; the watchdog gives the daemon twice that
   std::uint64_t cache_size_bytes = 0;  ///< 0: an eighth of the memory, at most 4 GiB
   std::uint64_t write_buffer_bytes = 64u << 20;
   std::string log_level = "info";
+  std::string fsname;                       ///< what mount(8) shows as the source; empty: the store
   std::vector<std::string> kernel_options;  ///< for mount(2): nodev, nosuid, noexec, sync, ...
 };
 
-/// Sizes as people write them: 4096, 64M, 1.5G, 2T (powers of 1024). Errors: kInvalid.
+/// Sizes as people write them: 4096, 64M, 1.5G, 2T (powers of 1024). Errors:
+/// kInvalid.
 Result<std::uint64_t> parse_size(std::string_view text);
 
-/// `arguments` without the program's name: STORE MNT [-o OPTION,...] [-f] [-d] [--help]
-/// [--version]. Words of /etc/fstab that are for others (nofail, _netdev, x-*, ...) are accepted
-/// and dropped. Errors: kInvalid, naming the option.
+/// `arguments` without the program's name: STORE MNT [-o OPTION,...] [-f] [-d]
+/// [--help] [--version]. Words of /etc/fstab that are for others (nofail,
+/// _netdev, x-*, ...) are accepted and dropped. Errors: kInvalid, naming the
+/// option.
 Result<MountOptions> parse_mount_options(const std::vector<std::string>& arguments);
 
 std::string mount_help();

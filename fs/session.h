@@ -1,9 +1,18 @@
-// One FUSE session: mounts, serves with several threads, unmounts. Thread: one, but stop() from
-// any.
+// One FUSE session: mounts, serves with several threads, unmounts.
+// Thread: one for mount, serve and the destructor; stop() from another while
+// serve() runs.
 #pragma once
 
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 
 #include "fs/ops/op.h"
 #include "fs/options.h"
@@ -14,29 +23,42 @@ class Session {
  public:
   /// Mounts. Errors: kIo and what mount(2) says, naming the mount point.
   static Result<std::unique_ptr<Session>> mount(Face& face, const MountOptions& options);
-  ~Session();  ///< unmounts, detaching a busy mount
+  /// Unmounts what is still there, save after an abort of the connection from outside: then the
+  /// dead mount stays and fails, so that nobody writes into the folder below it unawares.
+  ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Serves until the file system is unmounted, SIGTERM, SIGINT or stop(). Errors: kIo (the loop
-  /// failed).
+  /// Serves until the file system is unmounted or stop() was called. Errors:
+  /// kIo (the loop failed).
   Status serve();
 
-  /// st_dev of the mount, read without asking the daemon itself.
+  /// Ends serve(): writes the kernel's dirty pages back, unmounts (a busy mount
+  /// is detached), and if the connection outlives that, or all of it takes
+  /// longer than the time-out, leaves anyway.
+  void stop();
+
+  /// st_dev of the mount.
   std::uint64_t device() const { return device_; }
 
  private:
   Session() = default;
   void tune_readahead() const;
+  bool wait_for_end(std::chrono::nanoseconds time);
+  void leave_loop();
+  static ssize_t write_reply(int fd, iovec* pieces, int count, void* user_data);
 
   fuse_session* session_ = nullptr;
   std::string mountpoint_;
   std::uint64_t device_ = 0;
-  bool handlers_set_ = false;
+  std::chrono::seconds timeout_{0};
+  std::atomic<bool> init_answered_ = false;
+  std::mutex mutex_;
+  std::condition_variable ended_changed_;
+  // Guarded by mutex_.
+  bool stopped_ = false;
+  bool ended_ = false;
+  std::optional<pthread_t> loop_thread_;  // set while the loop runs
 };
-
-/// Device number of the mount at `path` from /proc/self/mountinfo (the topmost one), without
-/// touching it: a mount whose daemon died or hangs answers no stat. Errors: kNotFound.
-Result<std::uint64_t> mounted_device(const std::string& path);
 
 }  // namespace kvsyncfs

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "fs/ops/op.h"
+#include "fs/request_flags.h"
 
 namespace kvsyncfs {
 
@@ -35,13 +36,13 @@ void set_attributes(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_se
   if (asked(FUSE_SET_ATTR_SIZE)) change.size = static_cast<std::uint64_t>(attr->st_size);
   if (asked(FUSE_SET_ATTR_ATIME)) change.atime = from_timespec(attr->st_atim);
   if (asked(FUSE_SET_ATTR_MTIME)) change.mtime = from_timespec(attr->st_mtim);
-  if (asked(FUSE_SET_ATTR_ATIME_NOW)) change.atime = wall_clock();
-  if (asked(FUSE_SET_ATTR_MTIME_NOW)) change.mtime = wall_clock();
-  // chown(2) clears the bits for everybody, truncate(2) for who may not keep them; an explicit mode
-  // is the caller's word.
+  const Timestamp now = wall_clock();  // one for both
+  if (asked(FUSE_SET_ATTR_ATIME_NOW)) change.atime = now;
+  if (asked(FUSE_SET_ATTR_MTIME_NOW)) change.mtime = now;
+  // chown(2) clears the bits for everybody, truncate(2) for who may not keep
+  // them, which the kernel says; an explicit mode is the caller's word.
   const bool owner = change.uid || change.gid;
-  if (!change.mode)
-    change.kill_privileges = owner || (change.size && loses_privileges(op.context()));
+  if (!change.mode) change.kill_privileges = owner || request_kills_privileges();
   op.attributes(id(ino), op.engine().set_attributes(id(ino), change));
 }
 

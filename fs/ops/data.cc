@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fs/ops/op.h"
+#include "fs/request_flags.h"
 
 namespace kvsyncfs {
 
@@ -12,8 +13,8 @@ namespace {
 
 constexpr std::size_t kReadSizeMax = 1u << 20;  // as negotiated: max_pages of a request
 
-/// What stays the same over the life of a handle. Pages stay in the kernel over opens: on a lone
-/// node every change goes through them.
+/// What stays the same over the life of a handle. Pages stay in the kernel over
+/// opens: on a lone node every change goes through them.
 void set_up_handle(fuse_file_info* fi) {
   fi->keep_cache = 1;
   // A read-only handle has nothing that close could report.
@@ -25,12 +26,10 @@ void open_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if ((fi->flags & O_TRUNC) != 0) {
     AttributeChange cut;
     cut.size = 0;
-    cut.kill_privileges = loses_privileges(op.context());
+    cut.kill_privileges = request_kills_privileges();
     const auto done = op.engine().set_attributes(id(ino), cut);
     if (!done) return op.error(done.error());
   }
-  if (op.face().atime && (fi->flags & O_NOATIME) == 0 && (fi->flags & O_ACCMODE) != O_WRONLY)
-    op.engine().touch(id(ino));
   set_up_handle(fi);
   fuse_reply_open(req, fi);
 }
@@ -51,7 +50,7 @@ void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mod
   if (fuse_reply_create(req, &e, fi) != 0) op.engine().release(created->inode);
 }
 
-void read_file(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info*) {
+void read_file(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info* fi) {
   Op op(req, OpKind::kRead);
   thread_local AlignedBuffer buffer(kReadSizeMax);
   size = std::min(size, buffer.size());
@@ -59,19 +58,21 @@ void read_file(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, f
       op.engine().read(id(ino), static_cast<std::uint64_t>(offset), buffer.bytes().first(size));
   if (!got) return op.error(got.error());
   op.bytes(buffer.data(), *got);
+  if (op.face().atime && (fi->flags & O_NOATIME) == 0) op.engine().touch(id(ino));
 }
 
 void write_file(fuse_req_t req, fuse_ino_t ino, fuse_bufvec* in, off_t offset, fuse_file_info* fi) {
   Op op(req, OpKind::kWrite);
-  // Splicing is off, so that libfuse hands over the one buffer that it read the request into.
+  // Splicing is off, so that libfuse hands over the one buffer that it read the
+  // request into.
   if (in->count != 1 || (in->buf[0].flags & FUSE_BUF_IS_FD) != 0) return op.error(EIO);
   const Bytes bytes(static_cast<const std::byte*>(in->buf[0].mem) + in->off,
                     in->buf[0].size - in->off);
   WriteOptions options;
-  // Pages that the kernel writes back for mmap come without a writer: they do not extend, and keep
-  // the bits.
+  // Pages that the kernel writes back for mmap have a place of their own, also
+  // on such a handle.
   options.append = (fi->flags & O_APPEND) != 0 && !fi->writepage;
-  options.kill_privileges = !fi->writepage && loses_privileges(op.context());
+  options.kill_privileges = request_kills_privileges();
   const Status written =
       op.engine().write(id(ino), static_cast<std::uint64_t>(offset), bytes, options);
   if (!written) return op.error(written.error());

@@ -1,13 +1,18 @@
 // Directories: opendir, readdir, readdirplus, releasedir, fsyncdir.
 //
-// Offsets are the dentries' cookies, which are stable; "." has offset 1 and ".." has offset 2, and
-// cookies are larger. A handle keeps the entries that it read ahead, with the cookie they follow
-// on, so that a seek or rewind just reads again.
+// Offsets are the dentries' cookies, which are stable; "." has offset 1 and
+// ".." has offset 2, and cookies are larger. For readdir a handle keeps the
+// entries that it read ahead, with the cookie they follow on, so that a seek or
+// rewind just reads again. For readdirplus nothing is kept: the kernel takes
+// names and attributes as true at the time of the request, so an entry that was
+// read earlier could bring a removed name or an old size back.
+#include <linux/fuse.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "fs/ops/op.h"
@@ -23,7 +28,6 @@ struct DirHandle {
   std::mutex mutex;  // the kernel sends one readdir a handle at a time; NFS may not
   std::vector<ListEntry> entries;
   std::uint64_t after = 0;  // `entries` follow this cookie
-  bool with_attributes = false;
   bool filled = false;
 };
 
@@ -32,15 +36,16 @@ DirHandle& handle(fuse_file_info* fi) { return *reinterpret_cast<DirHandle*>(fi-
 /// Fills one reply buffer; adds entries until one does not fit.
 class Listing {
  public:
-  Listing(Op& op, std::size_t size, bool plus) : op_(op), buffer_(size), plus_(plus) {}
+  Listing(Op& op, std::size_t size, bool plus)
+      : op_(op), buffer_(new char[size]), size_(size), plus_(plus) {}
 
   bool add(const char* name, std::uint64_t offset, InodeId inode, const Inode& attributes) {
     fuse_entry_param e = to_entry(inode, attributes);
-    const std::size_t room = buffer_.size() - used_;
+    const std::size_t room = size_ - used_;
     const std::size_t size =
-        plus_ ? fuse_add_direntry_plus(op_.request(), buffer_.data() + used_, room, name, &e,
+        plus_ ? fuse_add_direntry_plus(op_.request(), buffer_.get() + used_, room, name, &e,
                                        static_cast<off_t>(offset))
-              : fuse_add_direntry(op_.request(), buffer_.data() + used_, room, name, &e.attr,
+              : fuse_add_direntry(op_.request(), buffer_.get() + used_, room, name, &e.attr,
                                   static_cast<off_t>(offset));
     if (size > room) return false;
     used_ += size;
@@ -57,8 +62,9 @@ class Listing {
     }
     return true;
   }
+  std::size_t room() const { return size_ - used_; }
   void reply() {
-    if (fuse_reply_buf(op_.request(), buffer_.data(), used_) != 0) give_back();
+    if (fuse_reply_buf(op_.request(), buffer_.get(), used_) != 0) give_back();
   }
   /// The kernel never saw the entries.
   void give_back() {
@@ -68,7 +74,8 @@ class Listing {
 
  private:
   Op& op_;
-  std::vector<char> buffer_;
+  const std::unique_ptr<char[]> buffer_;
+  const std::size_t size_;
   std::vector<InodeId> retained_;
   std::size_t used_ = 0;
   const bool plus_;
@@ -83,47 +90,64 @@ bool add_dots(Listing& listing, std::uint64_t offset, InodeId directory, const I
   return offset >= kDotDotOffset || listing.add("..", kDotDotOffset, up, dot);
 }
 
-Status fill(Op& op, DirHandle& dir, InodeId inode, std::uint64_t offset, bool plus,
-            Listing& listing) {
-  std::uint64_t cookie = std::max(offset, kDotDotOffset);
+/// The next entries after `cookie`, from what the handle has read ahead or from
+/// the engine.
+Result<std::span<const ListEntry>> next_entries(Op& op, DirHandle& dir, InodeId inode,
+                                                std::uint64_t cookie) {
+  const auto follows = [cookie](const ListEntry& e) { return e.dentry.cookie > cookie; };
+  if (dir.filled && dir.after <= cookie) {
+    const auto it = std::find_if(dir.entries.begin(), dir.entries.end(), follows);
+    if (it != dir.entries.end()) return std::span<const ListEntry>(it, dir.entries.end());
+  }
+  KVSYNCFS_ASSIGN(dir.entries, op.engine().list(inode, cookie, kChunk, false));
+  dir.after = cookie;
+  dir.filled = true;
+  return std::span<const ListEntry>(dir.entries);
+}
+
+Status fill(Op& op, DirHandle& dir, InodeId inode, std::uint64_t cookie, Listing& listing) {
   for (;;) {
-    auto it = dir.entries.begin();
-    if (dir.filled && dir.with_attributes == plus && dir.after <= cookie)
-      it = std::find_if(it, dir.entries.end(),
-                        [&](const ListEntry& e) { return e.dentry.cookie > cookie; });
-    else
-      it = dir.entries.end();
-    if (it == dir.entries.end()) {
-      KVSYNCFS_ASSIGN(dir.entries, op.engine().list(inode, cookie, kChunk, plus));
-      dir.after = cookie;
-      dir.with_attributes = plus;
-      dir.filled = true;
-      if (dir.entries.empty()) return {};
-      it = dir.entries.begin();
-    }
-    for (; it != dir.entries.end(); ++it) {
-      if (!listing.add(*it)) return {};
-      cookie = it->dentry.cookie;
+    KVSYNCFS_ASSIGN(const auto entries, next_entries(op, dir, inode, cookie));
+    if (entries.empty()) return {};
+    for (const ListEntry& entry : entries) {
+      if (!listing.add(entry)) return {};
+      cookie = entry.dentry.cookie;
     }
   }
 }
 
-/// Fills the reply under the handle's lock. The reply itself goes out after: it lets the kernel
-/// send the releasedir that destroys the handle.
-Status fill_locked(Op& op, DirHandle& dir, InodeId directory, std::uint64_t offset, bool plus,
-                   Listing& listing) {
+/// As many entries as fit, no more than a few of them read in vain.
+Status fill_plus(Op& op, InodeId inode, std::uint64_t cookie, Listing& listing) {
+  constexpr std::size_t kEntrySizeTypical = sizeof(fuse_direntplus) + 16;  // bytes, name included
+  for (;;) {
+    const std::size_t wanted = std::min(listing.room() / kEntrySizeTypical + 1, kChunk);
+    KVSYNCFS_ASSIGN(const auto entries, op.engine().list(inode, cookie, wanted, true));
+    for (const ListEntry& entry : entries) {
+      if (!listing.add(entry)) return {};
+      cookie = entry.dentry.cookie;
+    }
+    if (entries.size() < wanted) return {};
+  }
+}
+
+/// Fills the reply; the handle's lock is gone before it goes out, because it lets the kernel send
+/// the releasedir that destroys the handle.
+Status fill_reply(Op& op, DirHandle& dir, InodeId directory, std::uint64_t offset, bool plus,
+                  Listing& listing) {
   KVSYNCFS_ASSIGN(const Inode inode, op.engine().attributes(directory));
+  const std::uint64_t cookie = std::max(offset, kDotDotOffset);
+  if (!add_dots(listing, offset, directory, inode)) return {};
+  if (plus) return fill_plus(op, directory, cookie, listing);
   std::lock_guard lock(dir.mutex);
   if (offset == 0) dir.filled = false;  // rewinddir(3) sees what is new
-  if (!add_dots(listing, offset, directory, inode)) return {};
-  return fill(op, dir, directory, offset, plus, listing);
+  return fill(op, dir, directory, cookie, listing);
 }
 
 void read_entries(Op& op, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi,
                   bool plus) {
   Listing listing(op, size, plus);
   const Status filled =
-      fill_locked(op, handle(fi), id(ino), static_cast<std::uint64_t>(off), plus, listing);
+      fill_reply(op, handle(fi), id(ino), static_cast<std::uint64_t>(off), plus, listing);
   if (filled) return listing.reply();
   listing.give_back();
   op.error(filled.error());
@@ -149,7 +173,7 @@ void read_dir_plus(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off,
 
 void release_dir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
   Op op(req, OpKind::kReleasedir);
-  std::unique_ptr<DirHandle>(&handle(fi)).reset();
+  const std::unique_ptr<DirHandle> dir(&handle(fi));
   op.done({});
 }
 

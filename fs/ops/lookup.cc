@@ -1,5 +1,5 @@
-// lookup, forget: how the kernel comes to know an inode and lets it go. Every entry reply counts
-// one reference in the engine; forget gives them back.
+// lookup, forget: how the kernel comes to know an inode and lets it go. Every
+// entry reply counts one reference in the engine; forget gives them back.
 #include "fs/ops/op.h"
 
 namespace kvsyncfs {
@@ -17,8 +17,8 @@ void Op::entry(const Result<Entry>& result) {
   if (!result) return error(result.error());
   const fuse_entry_param e = to_entry(result->inode, result->attributes);
   engine().retain(result->inode);
-  // The request may have been interrupted: then the kernel never saw the entry and will not forget
-  // it.
+  // The request may have been interrupted: then the kernel never saw the entry
+  // and will not forget it.
   if (fuse_reply_entry(req_, &e) != 0) engine().release(result->inode);
 }
 
@@ -37,8 +37,8 @@ void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Op op(req, OpKind::kLookup);
   const auto found = find(op.engine(), id(parent), name);
   if (!found && found.error().code == Code::kNotFound) {
-    fuse_entry_param
-        none{};  // ino 0: the kernel remembers that there is nothing, until it makes the name
+    fuse_entry_param none{};  // ino 0: the kernel remembers that there is
+                              // nothing, until it makes the name
     none.entry_timeout = kCacheSeconds;
     fuse_reply_entry(req, &none);
     return;

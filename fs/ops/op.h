@@ -1,4 +1,5 @@
-// One FUSE request from its handler's begin to its one reply, counted and timed.
+// One FUSE request from its handler's begin to its one reply, counted and
+// timed.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -14,14 +15,18 @@
 
 namespace kvsyncfs {
 
+class Session;
+
 /// What every handler works with; fuse_req_userdata() of each request.
 struct Face {
   Engine& engine;
   OpMetrics& metrics;
   bool atime = true;
+  Session* session = nullptr;  ///< set by Session::mount, for its own callbacks
 };
 
-/// The kernel keeps names and attributes this long: on a lone node nothing else changes them.
+/// The kernel keeps names and attributes this long: on a lone node nothing else
+/// changes them.
 inline constexpr double kCacheSeconds = 86400;
 
 class Op {
@@ -75,8 +80,6 @@ class Op {
 
 fuse_entry_param to_entry(InodeId inode, const Inode& attributes);
 inline InodeId id(fuse_ino_t ino) { return InodeId{ino}; }
-/// Writers that may not keep set-user-ID bits: everybody but root (CAP_FSETID).
-inline bool loses_privileges(const fuse_ctx& context) { return context.uid != 0; }
 
 // What each file of ops/ offers to the table.
 void add_lookup_ops(fuse_lowlevel_ops& ops);
@@ -86,5 +89,6 @@ void add_dir_ops(fuse_lowlevel_ops& ops);
 void add_data_ops(fuse_lowlevel_ops& ops);
 void add_space_ops(fuse_lowlevel_ops& ops);
 void add_xattr_ops(fuse_lowlevel_ops& ops);
+void add_ioctl_ops(fuse_lowlevel_ops& ops);
 
 }  // namespace kvsyncfs

@@ -1,6 +1,5 @@
-// Space: fallocate, copy_file_range, lseek, statfs, ioctl.
+// Space: fallocate, copy_file_range, lseek, statfs.
 #include <linux/falloc.h>
-#include <linux/fs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -76,15 +75,6 @@ void stat_fs(fuse_req_t req, fuse_ino_t) {
   fuse_reply_statfs(req, &st);
 }
 
-void control(fuse_req_t req, fuse_ino_t, unsigned command, void*, fuse_file_info*, unsigned,
-             const void*, std::size_t, std::size_t out_size) {
-  Op op(req, OpKind::kIoctl);
-  // lsattr(1) and cp(1) ask; no inode flag is kept.
-  const long flags = 0;
-  if (command != FS_IOC_GETFLAGS || out_size < sizeof(int)) return op.error(ENOTTY);
-  fuse_reply_ioctl(req, 0, &flags, std::min(out_size, sizeof flags));
-}
-
 }  // namespace
 
 void add_space_ops(fuse_lowlevel_ops& ops) {
@@ -92,7 +82,6 @@ void add_space_ops(fuse_lowlevel_ops& ops) {
   ops.copy_file_range = copy_range;
   ops.lseek = seek;
   ops.statfs = stat_fs;
-  ops.ioctl = control;
 }
 
 }  // namespace kvsyncfs

@@ -1,6 +1,9 @@
-// Extended attributes, POSIX ACLs among them (the kernel enforces them, the catalog keeps them in
-// step with the mode).
+// Extended attributes, POSIX ACLs among them (the kernel enforces them, the
+// catalog keeps them in step with the mode).
 #include <sys/xattr.h>
+
+#include <algorithm>
+#include <vector>
 
 #include "fs/ops/op.h"
 
@@ -34,6 +37,24 @@ void list_xattrs(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
   reply_value(op, list, size);
 }
 
+/// chmod(2)'s rule for the mode that an ACL brings: only members of the file's
+/// group and root keep the set-group-ID bit. The kernel leaves it to the
+/// daemon, whose libfuse does not pass its word on.
+bool clears_setgid(Op& op, InodeId inode, std::string_view name) {
+  const fuse_ctx& caller = op.context();
+  if (name != "system.posix_acl_access" || caller.uid == 0) return false;
+  const auto attributes = op.engine().attributes(inode);
+  if (!attributes || attributes->gid == caller.gid) return false;
+  std::vector<gid_t> groups(256);
+  int count = fuse_req_getgroups(op.request(), static_cast<int>(groups.size()), groups.data());
+  if (count > static_cast<int>(groups.size())) {
+    groups.resize(static_cast<std::size_t>(count));
+    count = fuse_req_getgroups(op.request(), count, groups.data());
+  }
+  groups.resize(static_cast<std::size_t>(std::clamp(count, 0, static_cast<int>(groups.size()))));
+  return std::find(groups.begin(), groups.end(), attributes->gid) == groups.end();
+}
+
 void set_xattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value,
                std::size_t size, int flags) {
   Op op(req, OpKind::kSetxattr);
@@ -44,7 +65,8 @@ void set_xattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* val
     mode = XattrMode::kReplace;
   else if (flags != 0)
     return op.error(EINVAL);
-  op.done(op.engine().set_xattr(id(ino), name, {value, size}, mode));
+  const bool clear_setgid = clears_setgid(op, id(ino), name);
+  op.done(op.engine().set_xattr(id(ino), name, {value, size}, mode, clear_setgid));
 }
 
 void remove_xattr(fuse_req_t req, fuse_ino_t ino, const char* name) {

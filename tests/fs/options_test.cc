@@ -95,6 +95,17 @@ TEST(MountOptions, WordsForTheKernelArePassedOn) {
   EXPECT_EQ(options->kernel_options, (std::vector<std::string>{"nodev", "nosuid", "noexec"}));
 }
 
+TEST(MountOptions, TheLaterOfTwoOppositeWordsCounts) {
+  EXPECT_EQ(parse("nodev,noexec,dev")->kernel_options, (std::vector<std::string>{"noexec", "dev"}));
+  EXPECT_EQ(parse("suid,nosuid")->kernel_options, (std::vector<std::string>{"nosuid"}));
+  EXPECT_TRUE(parse("noatime,atime")->atime);
+}
+
+TEST(MountOptions, TheSourceCanBeNamedTheTypeCannot) {
+  EXPECT_EQ(parse("fsname=volume,subtype=kvsyncfs")->fsname, "volume");
+  EXPECT_FALSE(parse("subtype=other"));
+}
+
 TEST(MountOptions, DebugStaysInTheForeground) {
   const auto options = parse_mount_options({"/store", "/mnt", "-d"});
   ASSERT_TRUE(options);

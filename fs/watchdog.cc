@@ -18,7 +18,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <utility>
 
 #include "fs/mount_table.h"
 #include "fs/run_files.h"
@@ -137,7 +136,10 @@ WatchEnd watch_heartbeat(int fd, int interval_ms) {
   return WatchEnd::kSilent;
 }
 
-Watchdog::~Watchdog() { stop(); }
+Watchdog::~Watchdog() {
+  stop();
+  if (fd_ >= 0) ::close(fd_);
+}
 
 Status Watchdog::start(std::uint64_t timeout_s, const std::string& mountpoint) {
   int ends[2];
@@ -173,7 +175,6 @@ void Watchdog::stop() {
   ::kill(child_, SIGKILL);
   while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
-  ::close(std::exchange(fd_, -1));
   child_ = -1;
 }
 

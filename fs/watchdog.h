@@ -20,13 +20,14 @@ namespace kvsyncfs {
 class Watchdog {
  public:
   Watchdog() = default;
-  ~Watchdog();  ///< as stop()
+  ~Watchdog();  ///< as stop(); closes heartbeat()
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
   /// Forks. Requires: no thread was started yet. Errors: kNoMemory.
   Status start(std::uint64_t timeout_s, const std::string& mountpoint);
-  /// Each byte that comes in here wants one back (StatsServer does that); -1 before start().
+  /// Each byte that comes in here wants one back (StatsServer does that); -1 before start(). It
+  /// stays open, at its end, after stop(): its reader may go later.
   int heartbeat() const { return fd_; }
   /// The mount is there and its heartbeat is answered: watch it. `device` is its st_dev.
   void watch(std::uint64_t device) const;

@@ -128,6 +128,34 @@ TEST_F(CatalogRecovery, FullDiskFailsTheCheckpointAndALaterOneSucceeds) {
   EXPECT_EQ(catalog->applied(), Position{3});
 }
 
+TEST_F(CatalogRecovery, RocksDbFlushingByItselfLeavesAWholePrefix) {
+  auto options = TestCatalog::options();
+  options.directory = "/store/small";
+  options.memtable_bytes = 1u << 20;  // far below what follows
+  ASSERT_TRUE(Catalog::format(catalog.disk(), options, 0, 0, at(1)));
+  auto small = Catalog::open(catalog.disk(), options).value();
+  std::vector<Transaction> log;
+  InodeId last = kRootInode;
+  for (int i = 0; i < 30000; ++i) {
+    Transaction t;
+    t.commands.push_back(catalog.creation(kRootInode, "file" + std::to_string(i), kRegular));
+    t.commands.push_back(WriteInlineCommand{last, {{0, "abc"}}, {}, false, at(i)});
+    t.commands.push_back(OpenSegmentCommand{});
+    log.push_back(std::move(t));
+    last = small->apply({log.size()}, log.back())->at(0).inode;
+  }
+  const std::uint32_t digest = small->digest().value();
+  small.reset();
+  small = Catalog::open(catalog.disk(), options).value();
+  EXPECT_GT(small->applied().value, 0u);
+  EXPECT_LT(small->applied().value, log.size());
+  EXPECT_EQ(small->check([](const std::string& line) { ADD_FAILURE() << line; }, [](auto, auto) {})
+                .value(),
+            0u);
+  for (std::size_t i = 0; i < log.size(); ++i) ASSERT_TRUE(small->apply({i + 1}, log[i]));
+  EXPECT_EQ(small->digest().value(), digest);
+}
+
 TEST_F(CatalogRecovery, FormatsOnceAndOpensOnlyWhatIsThere) {
   auto options = TestCatalog::options();
   EXPECT_EQ(Catalog::format(catalog.disk(), options, 0, 0, at(1)).error().code, Code::kExists);

@@ -106,6 +106,18 @@ TEST(MountOptions, TheSourceCanBeNamedTheTypeCannot) {
   EXPECT_FALSE(parse("subtype=other"));
 }
 
+TEST(MountOptions, TheLaterOfTwoOppositeKernelWordsCounts) {
+  EXPECT_EQ(parse("dev,nodev")->kernel_options, std::vector<std::string>{"nodev"});
+  const auto options = parse("nodev,dev");
+  ASSERT_TRUE(options);
+  for (const std::string& word : options->kernel_options) EXPECT_NE(word, "nodev");
+}
+
+TEST(MountOptions, SourceIsTheNameGiven) {
+  EXPECT_EQ(parse("ro")->fsname, "");
+  EXPECT_EQ(parse("fsname=my volume")->fsname, "my volume");
+}
+
 TEST(MountOptions, DebugStaysInTheForeground) {
   const auto options = parse_mount_options({"/store", "/mnt", "-d"});
   ASSERT_TRUE(options);

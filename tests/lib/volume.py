@@ -61,6 +61,14 @@ def process_alive(pid):
         return False
 
 
+def parent_of(pid):
+    try:
+        with open(f'/proc/{pid}/stat', 'rb') as stat:
+            return int(stat.read().rpartition(b')')[2].split()[1])
+    except OSError:
+        return 0
+
+
 def wait_until(condition, seconds, what):
     """Polls an outside event (a process, a mount) that offers nothing to wait on."""
     end = time.monotonic() + seconds
@@ -157,8 +165,10 @@ class Volume:
         return found
 
     def pid(self):
+        """The daemon itself, not a process that it keeps beside it."""
         pids = self.pids()
-        return pids[-1] if pids else None
+        own = [pid for pid in pids if parent_of(pid) not in pids]
+        return own[-1] if own else None
 
     def connection(self):
         """The kernel's control folder of this FUSE connection."""

@@ -28,8 +28,7 @@ def sqlite_parallel_writers(v):
             'sqlite3 %(m)s.db "pragma journal_mode=%(m)s; create table t(x)" >/dev/null\nfor k in 1'
             ' 2 3; do (for i in $(seq 60); do sqlite3 -cmd ".timeout 20000" %(m)s.db "insert into t'
             ' values(1)" || echo E; done)& done; wait\nsqlite3 %(m)s.db "pragma integrity_check;'
-            ' select count(*) from t"'
-            % {'m': mode},
+            ' select count(*) from t"' % {'m': mode},
             timeout=60,
         )
         equal(out.split(), ['ok', '180'], mode)
@@ -43,9 +42,7 @@ def sqlite_committed_rows_survive_kill(v):
     for mode in ('delete', 'wal'):
         sh_ok(
             f'sqlite3 {mode}.db "pragma journal_mode={mode}; pragma synchronous=full; create table'
-            ' t(x);'
-            + ''.join(f'insert into t values({i});' for i in range(30))
-            + '"'
+            ' t(x);' + ''.join(f'insert into t values({i});' for i in range(30)) + '"'
         )
     v.crash()
     for mode in ('delete', 'wal'):

@@ -257,12 +257,16 @@ def daemon_is_frozen_and_goes_on(v):
     """After SIGSTOP and SIGCONT the same handles work on."""
     fd = create('f')
     os.write(fd, b'before')
+    # Started before: a child of this process would wait for the close of its copy of `fd`.
+    script = 'import os,sys\nsys.stdin.readline()\nos.stat("new")'
+    waiting = python(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     os.kill(v.pid(), signal.SIGSTOP)
-    waiting = python('import os; os.stat("f"); open("g","w").write("x")')
+    waiting.stdin.write(b'go\n')
+    waiting.stdin.flush()
     time.sleep(1)
     equal(waiting.poll(), None, 'a frozen daemon answered')
     os.kill(v.pid(), signal.SIGCONT)
-    equal(waiting.wait(20), 0)
+    equal(waiting.wait(20), 1)
     os.write(fd, b'after')
     equal(get('f'), b'beforeafter')
 

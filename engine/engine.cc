@@ -90,6 +90,24 @@ Status EngineImpl::start_store() {
   return {};
 }
 
+/// An open segment's length is the end of what extents refer to: the log was written after these
+/// bytes were durable, so that a bad page below it is damage and not a torn write.
+Result<std::vector<KnownSegment>> EngineImpl::known_segments() {
+  constexpr std::size_t kChunk = 4096;
+  std::vector<KnownSegment> known;
+  KVSYNCFS_ASSIGN(const auto segments, catalog_->segments());
+  for (const auto& [id, record] : segments) {
+    known.push_back({id, record.state == SegmentState::kSealed, record.length});
+    if (known.back().sealed) continue;
+    for (std::uint64_t& end = known.back().length;;) {
+      KVSYNCFS_ASSIGN(const auto extents, catalog_->segment_extents(id, end, kChunk));
+      if (extents.empty()) break;
+      for (const auto& [inode, e] : extents) end = std::max(end, e.segment_offset + e.length);
+    }
+  }
+  return known;
+}
+
 Status EngineImpl::recover() {
   const Position applied = catalog_->applied();
   KVSYNCFS_TRY(
@@ -100,10 +118,7 @@ Status EngineImpl::recover() {
   last_sync_ns_ = last_checkpoint_ns_ = clock_.boot_ns();
   if (options_.read_only) return {};
 
-  KVSYNCFS_ASSIGN(auto segments, catalog_->segments());
-  std::vector<KnownSegment> known;
-  for (const auto& [id, record] : segments)
-    known.push_back({id, record.state == SegmentState::kSealed, record.length});
+  KVSYNCFS_ASSIGN(const auto known, known_segments());
   KVSYNCFS_TRY(store_->adopt(known));
   follow_reservations();
   // What was fsynced through the log and not yet in a segment is dirty again; give it its space and
@@ -199,6 +214,7 @@ Status EngineImpl::close() {
   if (!options_.read_only && !failed_) {
     flushed = commit_atimes(true);
     if (flushed) flushed = sync_all();
+    if (flushed) flushed = drop_dead_segments();
     if (flushed) flushed = checkpoint();
   }
   closed_ = true;

@@ -34,13 +34,13 @@ std::uint64_t EngineImpl::run_background() {
     last_checkpoint_ns_ = now;
   }
   bool cleaned = false;
-  if (store_->free_bytes() <
-      std::max(superblock_.size_bytes / 20, 3 * superblock_.segment_size_bytes)) {
-    if (std::unique_lock lock(clean_mutex_, std::try_to_lock); lock) {
-      auto result = clean_one(kDeadShareMin);
-      cleaned = result && *result;
-      if (!result) step("cleaner", result.error());
-    }
+  if (std::unique_lock lock(clean_mutex_, std::try_to_lock); lock) {
+    // What is wholly dead costs nothing to give back; the rest is moved only when space gets short.
+    const bool short_of_space = store_->free_bytes() < std::max(superblock_.size_bytes / 20,
+                                                                3 * superblock_.segment_size_bytes);
+    auto result = clean_one(short_of_space ? kDeadShareMin : kWhollyDead);
+    cleaned = result && *result;
+    if (!result) step("cleaner", result.error());
   }
   const bool pressure = dirty_bytes_ > options_.write_buffer_bytes / 4;
   return cleaned || pressure ? clock_.boot_ns() : now + kTickNs;

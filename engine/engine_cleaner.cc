@@ -109,4 +109,12 @@ Status EngineImpl::drop_segment(SegmentId victim) {
   return store_->remove(victim);
 }
 
+Status EngineImpl::drop_dead_segments() {
+  std::lock_guard lock(clean_mutex_);
+  for (bool more = true; more;) {
+    KVSYNCFS_ASSIGN(more, clean_one(kWhollyDead));
+  }
+  return {};
+}
+
 }  // namespace kvsyncfs

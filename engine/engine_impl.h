@@ -104,6 +104,7 @@ class EngineImpl final : public Engine {
   // engine.cc
   Status start_store();
   Status recover();
+  Result<std::vector<KnownSegment>> known_segments();
   void apply_entry(Position position, std::string_view entry);
   Result<std::vector<CommandResult>> commit(Transaction transaction);
   Result<CommandResult> commit_one(
@@ -162,6 +163,7 @@ class EngineImpl final : public Engine {
 
   // engine_space.cc
   Status clean_for(std::uint64_t bytes);
+  Result<std::uint64_t> bytes_in_extents(InodeId inode, std::uint64_t offset, std::uint64_t length);
   static std::optional<std::uint64_t> next_data(LiveInode& live, const std::vector<Extent>& extents,
                                                 std::uint64_t offset);
   void follow_reservations();  ///< the store's reservation follows the catalog's reserved bytes
@@ -173,12 +175,14 @@ class EngineImpl final : public Engine {
   Status background_reclaim();
 
   // engine_cleaner.cc
+  static constexpr double kWhollyDead = 1.0;  ///< dead share of a segment without live bytes
   /// Frees one segment with at least that share of dead bytes; false if there is none. clean_mutex_
   /// is held.
   Result<bool> clean_one(double dead_share_min);
   Result<SegmentId> pick_victim(double dead_share_min, bool* empty);
   Status move_live_bytes(SegmentId victim);
   Status drop_segment(SegmentId victim);
+  Status drop_dead_segments();  ///< all that have no live bytes
 
   // engine_kv.cc
   Result<InodeId> resolve(std::string_view key);

@@ -134,6 +134,15 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
   return {};
 }
 
+Result<std::uint64_t> EngineImpl::bytes_in_extents(InodeId inode, std::uint64_t offset,
+                                                   std::uint64_t length) {
+  KVSYNCFS_ASSIGN(const auto extents, catalog_->extents(inode, offset, length, ~std::size_t{0}));
+  std::uint64_t bytes = 0;
+  for (const Extent& e : extents)
+    bytes += std::min(e.file_end(), offset + length) - std::max(e.file_offset, offset);
+  return bytes;
+}
+
 Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t source_offset,
                                               InodeId target, std::uint64_t target_offset,
                                               std::uint64_t length) {
@@ -155,8 +164,9 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
   if (source == target && source_offset < target_offset + length &&
       target_offset < source_offset + length)
     return Code::kInvalid;
-  if (occupied_bytes() + length > usable_bytes())
-    return Code::kNoSpace;  // a shared byte counts each time
+  KVSYNCFS_ASSIGN(const std::uint64_t shared, bytes_in_extents(source, source_offset, length));
+  // A shared byte counts each time.
+  if (occupied_bytes() + shared > usable_bytes()) return Code::kNoSpace;
   std::unique_lock lock(to->mutex);
   KVSYNCFS_TRY(load_size(*to));
   KVSYNCFS_TRY(commit_one(

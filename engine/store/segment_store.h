@@ -66,7 +66,7 @@ struct StoreCounters {
 struct KnownSegment {
   SegmentId id;
   bool sealed = false;
-  std::uint64_t length = 0;  ///< bytes, sealed ones
+  std::uint64_t length = 0;  ///< bytes; of an open one what is referred to, so durable
 };
 
 class SegmentStore {

@@ -98,12 +98,13 @@ Result<SegmentWalk> walk_segment(File& file, std::uint64_t volume_tag, SegmentId
 }
 
 Result<std::uint64_t> find_valid_end(File& file, std::uint64_t volume_tag, SegmentId id,
-                                     std::uint64_t page_count) {
+                                     std::uint64_t page_count, std::uint64_t durable_pages) {
   KVSYNCFS_ASSIGN(const SegmentWalk walk,
                   walk_segment(file, volume_tag, id, page_count, WalkEnd::kTear));
   std::uint64_t valid_end = 0;
   for (const PageBatch& batch : walk.table.batches()) {
-    if (batch.end() > walk.synced_pages) {
+    // What was durable is damaged, not torn: it stays, and its good pages stay readable.
+    if (batch.end() > std::max(walk.synced_pages, durable_pages)) {
       KVSYNCFS_ASSIGN(const std::uint64_t bad,
                       count_bad_pages(file, volume_tag, id, walk.table, batch, [](auto) {}));
       if (bad > 0) break;

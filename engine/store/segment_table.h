@@ -59,7 +59,7 @@ Result<SegmentWalk> walk_segment(File& file, std::uint64_t volume_tag, SegmentId
 /// on stable storage stays, whatever its state is; the rest up to the first batch that is not
 /// whole. Errors: kIo, kNewerFormat.
 Result<std::uint64_t> find_valid_end(File& file, std::uint64_t volume_tag, SegmentId id,
-                                     std::uint64_t page_count);
+                                     std::uint64_t page_count, std::uint64_t durable_pages);
 
 /// Reads and verifies the data pages of `batch`; returns the count of bad ones. `progress` gets the
 /// bytes of each step. Errors: kIo.

@@ -35,7 +35,7 @@ class SegmentStoreImpl final : public SegmentStore {
 
  private:
   Status adopt_sealed(const KnownSegment& known);
-  Status adopt_open(SegmentId id);
+  Status adopt_open(const KnownSegment& known);
   /// Cuts a file that is longer than its segment.
   Status cut(SegmentId id, File& file, std::uint64_t length);
 

@@ -65,7 +65,7 @@ Status SegmentStoreImpl::adopt(std::span<const KnownSegment> known) {
         space_.retire(segment_path(options_.directory, id), index_.take(id).file_bytes, false));
   }
   for (const KnownSegment& segment : known)
-    KVSYNCFS_TRY(segment.sealed ? adopt_sealed(segment) : adopt_open(segment.id));
+    KVSYNCFS_TRY(segment.sealed ? adopt_sealed(segment) : adopt_open(segment));
   return {};
 }
 
@@ -81,13 +81,16 @@ Status SegmentStoreImpl::adopt_sealed(const KnownSegment& known) {
   return cut(known.id, *file, known.length);
 }
 
-Status SegmentStoreImpl::adopt_open(SegmentId id) {
+Status SegmentStoreImpl::adopt_open(const KnownSegment& known) {
+  const SegmentId id = known.id;
   SegmentIndex::Info info;
   // Its file's name was not durable yet, so nothing in it is referenced.
   if (!index_.info(id, info)) return options_.seal_segment(id, 0);
   KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
-  KVSYNCFS_ASSIGN(const std::uint64_t pages, find_valid_end(segment->file(), options_.volume_tag,
-                                                            id, info.file_bytes / kPageSize));
+  KVSYNCFS_ASSIGN(
+      const std::uint64_t pages,
+      find_valid_end(segment->file(), options_.volume_tag, id, info.file_bytes / kPageSize,
+                     round_up(known.length, kPageSize) / kPageSize));
   // The former life may not have synced all of it; the seal must not become durable first.
   syncer_.wrote(segment);
   syncer_.changed_directory();

@@ -110,7 +110,11 @@ def forgotten_inodes_are_released(v):
     for i in range(20_000):
         put(f'f{i}', b'')
         os.stat(f'f{i}')
-    check(counter(v.stat(), 'held_inodes') >= held + 20_000, 'held_inodes does not count')
+    # Others may drop the machine's caches meanwhile; open files stay.
+    handles = [os.open(f'f{i}', os.O_RDONLY) for i in range(500)]
+    check(counter(v.stat(), 'held_inodes') >= held + 500, 'held_inodes does not count')
+    for fd in handles:
+        os.close(fd)
     for i in range(20_000):
         os.unlink(f'f{i}')
     drop_caches(2)

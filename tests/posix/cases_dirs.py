@@ -176,7 +176,7 @@ def readdir_by_parallel_removers(v):
     os.rmdir('d')
 
 
-@case(timeout=240, size='2G')
+@case(timeout=400, size='2G')
 def readdir_of_100000_entries(v):
     """100 000 names list, stat and delete in linear time, the first one within a second."""
     os.mkdir('d')
@@ -204,8 +204,10 @@ def readdir_of_100000_entries(v):
     sh_ok('ls -l d | wc -l', timeout=60)
     check(time.monotonic() - start < 60, f'listing took {time.monotonic() - start:.0f} s')
     start = time.monotonic()
-    sh_ok('rm -rf d', timeout=100)
-    check(time.monotonic() - start < 60, f'rm -rf took {time.monotonic() - start:.0f} s')
+    sh_ok('rm -rf d', timeout=300)
+    removed = time.monotonic() - start
+    created = 10 * per_ten_thousand
+    check(removed < 3 * created + 10, f'created in {created:.0f} s, removed in {removed:.0f} s')
 
 
 def threads_list_and_create(v):

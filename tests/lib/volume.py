@@ -212,14 +212,13 @@ class Volume:
         self.enter(cwd)
 
     def cold(self, options=None):
-        """No byte of the volume is left in any memory."""
+        """Orderly unmount and a new daemon: no byte of the volume is left in any memory."""
         if self.plain:
             drop_caches()
             return
         cwd = self.leave()
         self.close_handles()
-        self.unmount()
-        drop_caches()
+        self.unmount()  # with the mount all of its pages are gone, and the daemon reads past any
         self.mount(options)
         self.enter(cwd)
 

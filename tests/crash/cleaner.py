@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), 'lib')]
 sys.dont_write_bytecode = True
 
-from volume import Volume, counter, find_tools, wait_until  # noqa: E402
+from volume import Volume, counter, end_in_order, find_tools, wait_until  # noqa: E402
 
 PAGE = 4096
 
@@ -115,6 +115,7 @@ def main():
     if 'kvsyncfs' not in find_tools(args.build):
         print(f'{args.build}: kvsyncfs is not built there')
         return 1
+    end_in_order()
     results = []
     print(f'{"full":>5} {"amplification":>14} {"of the disk":>12} {"MiB/s":>7}')
     for level in map(int, args.levels.split(',')):

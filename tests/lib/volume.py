@@ -16,6 +16,16 @@ FOLDERS = ('', 'fs', 'mkfs', 'tools', 'bin', 'sbin')
 OPTIONS = 'allow_other,default_permissions'
 
 
+def end_in_order():
+    """SIGTERM and SIGINT become SystemExit, so that what was mounted is taken away."""
+
+    def leave(number, _):
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, leave)
+
+
 class CommandFailed(AssertionError):
     pass
 

@@ -358,3 +358,36 @@ def written_bytes_copy_in_every_way(v):
         'cp -a f g && cmp f g && cat f > h && cmp f h && dd if=f of=i bs=7777 status=none && cmp f'
         ' i && tar cf t f && mkdir x && tar xf t -C x && cmp f x/f'
     )
+
+
+def truncate_races_with_writers(v):
+    """Writers against a truncater: each byte is one that was written or zero, and stays so."""
+
+    def worker(k):
+        rng = random.Random(k)
+        fd = create('f')
+        for _ in range(400):
+            if k == 0:
+                os.ftruncate(fd, rng.randrange(200_000))
+            else:
+                os.pwrite(fd, bytes([k]) * rng.randrange(1, 9000), rng.randrange(190_000))
+        os.close(fd)
+
+    threads(5, worker)
+    data = get('f')
+    check(set(data) <= {0, 1, 2, 3, 4}, f'foreign bytes {set(data) - {0, 1, 2, 3, 4}}')
+    equal(len(data), os.stat('f').st_size, 'size')
+    v.cold()
+    equal(get('f'), data, 'after a remount')
+
+
+def fsync_works_on_any_handle(v):
+    """fsync through a read-only handle, of an unlinked file, of a FIFO's folder: all succeed."""
+    put('f', b'x' * 10_000)
+    fd = os.open('f', os.O_RDONLY)
+    os.fsync(fd)
+    os.fdatasync(fd)
+    os.unlink('f')
+    os.fsync(fd)
+    fails('EBADF', os.fsync, os.open('.', os.O_PATH))
+    fails('EINVAL', os.fsync, os.pipe()[0])

@@ -27,7 +27,14 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), 'lib')]
 sys.dont_write_bytecode = True
 
 from support import Skip  # noqa: E402
-from volume import OPTIONS, Volume, find_tools, process_alive, wait_until  # noqa: E402
+from volume import (
+    OPTIONS,
+    Volume,
+    end_in_order,
+    find_tools,
+    process_alive,
+    wait_until,
+)  # noqa: E402
 
 SKIPPED = 77
 PR_SET_CHILD_SUBREAPER = 36
@@ -54,6 +61,8 @@ def setting(function, name, default):
 def run_inside(function, volume):
     """The child: the case itself, in its private folder. Never returns."""
     os.setsid()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     code = 1
     try:
         os.umask(0o022)
@@ -243,6 +252,7 @@ def main():
     pipe, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    end_in_order()
     signal.set_wakeup_fd(wake)
     words = [run_case(name, cases[name], args, pipe) for name in (args.cases or cases)]
     print(

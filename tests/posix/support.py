@@ -147,6 +147,31 @@ def in_child(function):
     check(status == 0, f'in a child: {message or status}')
 
 
+def loud(done, *words):
+    """A program failed with a code above 0 and one line on stderr that holds the words."""
+    lines = [line for line in done.stderr.strip().splitlines() if 'warning' not in line]
+    check(0 < done.returncode < 128, f'exit {done.returncode}, stderr {done.stderr!r}')
+    equal(len(lines), 1, f'lines on stderr {lines}')
+    for word in words:
+        check(
+            any(w.lower() in lines[0].lower() for w in word.split('|')),
+            f'{lines[0]!r} does not name {word}',
+        )
+
+
+def sync_folder(path='.'):
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+def write_synced(path, data):
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
+    os.write(fd, data)
+    os.fsync(fd)
+    os.close(fd)
+
+
 def as_user(function, uid=NOBODY, gid=NOBODY, groups=()):
     """Runs `function` in a child without any privilege."""
 

@@ -1,10 +1,11 @@
-"""mkfs, mount, umount: exit codes, messages, readiness, locks; the life of the daemon."""
+"""mount and umount: exit codes, messages, readiness, locks; the signals of the daemon."""
 import os
 import signal
 import subprocess
 import time
 
 from support import (
+    loud,
     LIBC,
     NOBODY,
     case,
@@ -23,117 +24,6 @@ from volume import process_alive, wait_until
 
 
 CLONE_NEWNS = 0x20000
-
-
-def _loud(done, *words):
-    """Failed with a code above 0 and one line on stderr that holds the words."""
-    lines = [line for line in done.stderr.strip().splitlines() if 'warning' not in line]
-    check(0 < done.returncode < 128, f'exit {done.returncode}, stderr {done.stderr!r}')
-    equal(len(lines), 1, f'lines on stderr {lines}')
-    for word in words:
-        check(
-            any(w.lower() in lines[0].lower() for w in word.split('|')),
-            f'{lines[0]!r} does not name {word}',
-        )
-
-
-@case(mounted=True, mount=False)
-def mkfs_refuses_what_is_there(v):
-    """A formatted or non-empty folder is refused untouched without --force and made new with it."""
-    v.format()
-    v.mount()
-    put(v.mnt + '/f', b'data')
-    v.unmount()
-    _loud(v.tool('mkfs.kvsyncfs', v.store, '--size', '256M'), v.store)
-    v.mount()
-    equal(get(v.mnt + '/f'), b'data')
-    v.unmount()
-    other = v.root + '/other'
-    os.mkdir(other)
-    put(other + '/precious', b'mine')
-    _loud(v.tool('mkfs.kvsyncfs', other, '--size', '256M'), other)
-    equal((os.listdir(other), get(other + '/precious')), (['precious'], b'mine'))
-    v.format('--force')
-    v.mount()
-    equal(os.listdir(v.mnt), [])
-
-
-@case(mounted=True)
-def mkfs_refuses_a_mounted_store(v):
-    """Also with --force a store in use is refused, and its mount goes on."""
-    put('f', b'data')
-    _loud(v.tool('mkfs.kvsyncfs', v.store, '--size', '256M', '--force'), v.store)
-    put('g', b'more')
-    v.cold()
-    equal((get('f'), get('g')), (b'data', b'more'))
-
-
-@case(mounted=True, mount=False, check=False)
-def mkfs_refuses_nonsense(v):
-    """Sizes that are no sizes or do not fit, bad labels, uuids, options and places: loud, nothing
-    made."""
-    for size in (
-        '0',
-        '-1',
-        'abc',
-        '10',
-        '1e3x',
-        '99999999T',
-        '',
-        '12Q',
-        '1G1',
-        '18446744073709551616',
-    ):
-        done = v.tool('mkfs.kvsyncfs', v.store, '--size', size)
-        check(
-            0 < done.returncode < 128 and done.stderr.strip(),
-            f'--size {size!r}: exit {done.returncode}',
-        )
-        equal(os.listdir(v.store), [], f'--size {size!r}')
-    for words in (['--uuid', 'nonsense'], ['--label', 'l' * 65], ['--nonsense'], ['extra']):
-        done = v.tool('mkfs.kvsyncfs', v.store, '--size', '256M', *words)
-        check(0 < done.returncode < 128 and done.stderr.strip(), f'{words}: exit {done.returncode}')
-        equal(os.listdir(v.store), [], str(words))
-    put(v.root + '/file')
-    _loud(v.tool('mkfs.kvsyncfs', v.root + '/file', '--size', '256M'), '/file')
-    done = v.tool('mkfs.kvsyncfs')
-    check(0 < done.returncode < 128 and done.stderr.strip(), 'no argument')
-
-
-@case(mounted=True, mount=False)
-def mkfs_keeps_label_and_uuid(v):
-    """Label and uuid given to mkfs are those of the mounted volume; without them uuids differ."""
-    uuid = '12345678-9abc-4def-8123-456789abcdef'
-    v.format('--label', 'my store', '--uuid', uuid)
-    v.mount()
-    document = v.stat()
-    equal((document['uuid'], document['label']), (uuid, 'my store'))
-    uuids = {uuid}
-    for _ in range(2):
-        v.unmount()
-        v.format('--force')
-        v.mount()
-        uuids.add(v.stat()['uuid'])
-    equal(len(uuids), 3, 'different uuids')
-
-
-@case(mounted=True, mount=False, check=False)
-def tools_tell_help_and_version(v):
-    """--help and --version answer on stdout with 0 for every program; an unknown option is
-    refused."""
-    for name in v.tools:
-        if name != 'umount.fuse.kvsyncfs':
-            for word in ('--help', '--version'):
-                done = v.tool(name, word)
-                check(
-                    done.returncode == 0 and done.stdout.strip(),
-                    f'{name} {word}: {done.returncode} {done.stderr}',
-                )
-            done = v.tool(name, '--nonsense-option')
-            check(
-                0 < done.returncode < 128 and done.stderr.strip(),
-                f'{name} --nonsense-option: {done.returncode}',
-            )
 
 
 @case(mounted=True, mount=False, check=False)
@@ -158,7 +48,7 @@ def mount_failures_are_loud(v):
     for words, name in rows:
         for extra in ([], ['-f']):
             done = v.tool('kvsyncfs', *words, *extra, timeout=20)
-            _loud(done, name)
+            loud(done, name)
             check(not v.mounted() and not v.pids(), f'{words} {extra}: something is left')
     v.mount()
     v.unmount()
@@ -173,7 +63,7 @@ def mount_without_device_or_rights_is_loud(v):
         'unshare -m bash -c "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && '
         f'exec {binary} {v.store} {v.mnt}"'
     )
-    _loud(done, '/dev/fuse|device')
+    loud(done, '/dev/fuse|device')
     os.chmod(v.store, 0o700)
     done = subprocess.run(
         ['setpriv', f'--reuid={NOBODY}', '--clear-groups', binary, v.store, v.mnt],
@@ -182,7 +72,7 @@ def mount_without_device_or_rights_is_loud(v):
         timeout=20,
         check=False,
     )
-    _loud(done, 'permission|not permitted|EACCES|EPERM')
+    loud(done, 'permission|not permitted|EACCES|EPERM')
     check(not v.mounted())
 
 
@@ -192,8 +82,8 @@ def mount_of_a_mounted_store_is_refused(v):
     put('f', b'data')
     second = v.root + '/second'
     os.mkdir(second)
-    _loud(v.tool('kvsyncfs', v.store, second, timeout=20), v.store)
-    _loud(v.tool('kvsyncfs', v.store, v.mnt, timeout=20), f'{v.store}|{v.mnt}')
+    loud(v.tool('kvsyncfs', v.store, second, timeout=20), v.store)
+    loud(v.tool('kvsyncfs', v.store, v.mnt, timeout=20), f'{v.store}|{v.mnt}')
     equal(len(v.pids()), 1)
     equal(get('f'), b'data')
 
@@ -265,6 +155,20 @@ def mount_read_only(v):
     equal(get('f'), b'data+')
 
 
+@case(mounted=True)
+def mount_remounted_read_only(v):
+    """mount -o remount,ro refuses changes at once and remount,rw allows them again."""
+    put('f', b'data')
+    sh_ok(f'mount -i -o remount,ro {v.mnt}')
+    fails('EROFS', os.open, 'new', os.O_CREAT)
+    fails('EROFS', os.unlink, 'f')
+    equal(get('f'), b'data')
+    sh_ok(f'mount -i -o remount,rw {v.mnt}')
+    put('f', b'+', 'ab')
+    v.cold()
+    equal(get('f'), b'data+')
+
+
 @case(mounted=True, mount=False)
 def mount_over_files_is_told(v):
     """A mount point with files in it is refused or told in one line; the files come back after
@@ -290,7 +194,7 @@ def mount_over_a_dead_mount(v):
     wait_until(lambda: not process_alive(daemon), 10, 'end of the daemon')
     done = v.mount(check=False, timeout=20)
     if done.returncode:
-        _loud(done, 'umount')
+        loud(done, 'umount')
         v.detach()
         v.mount()
     equal(get(v.mnt + '/t/f'), b'data')
@@ -392,43 +296,6 @@ def mounting_again_and_again_leaves_nothing(v):
     )
     check(sizes[-1][1] <= sizes[4][1] + 10, f'files of the store {[s[1] for s in sizes]}')
     equal(sizes[-1][2], sizes[0][2], 'sockets')
-
-
-@case(mounted=True, mount=False, timeout=180)
-def superblock_is_checked_before_use(v):
-    """Each flipped byte of the superblock, a short and an empty one: refused loudly or harmless,
-    no signal."""
-    v.format()
-    path = next(
-        p
-        for p in (f'{v.store}/{n}' for n in sorted(os.listdir(v.store)))
-        if os.path.isfile(p) and 'super' in os.path.basename(p)
-    )
-    good = get(path)
-
-    def attempt(data, what):
-        put(path, data)
-        done = v.mount(check=False, timeout=20)
-        check(0 <= done.returncode < 128, f'{what}: exit {done.returncode}')
-        if done.returncode == 0:
-            v.unmount()
-        else:
-            check(done.stderr.strip() and not v.mounted(), f'{what}: no message')
-        return done.returncode
-
-    copies = len(good) // 4096
-    for i in range(0, 512, 3):
-        damaged = bytearray(good)
-        damaged[i] ^= 0x20
-        attempt(bytes(damaged), f'byte {i} of the first copy')
-        for copy in range(1, copies):
-            damaged[copy * 4096 + i] ^= 0x20
-        check(attempt(bytes(damaged), f'byte {i}') or i > 128, f'byte {i} is not checked')
-    for data in (b'', good[:100], good[:4095], bytes(len(good)), os.urandom(4096)):
-        check(
-            attempt(data, f'{len(data)} bytes') != 0, f'a superblock of {len(data)} bytes was taken'
-        )
-    equal(attempt(good, 'the good one'), 0)
 
 
 @case(mounted=True, mount=False, options='timeout=3', timeout=90)

@@ -130,8 +130,11 @@ Status EngineImpl::recover() {
       live_.drop_if_idle(live->id);
       continue;
     }
-    live->reserved_bytes = live->dirty.page_count() * kPageSize;
-    KVSYNCFS_TRY(store_->reserve(live->reserved_bytes));
+    // The open segments of the former life are sealed with what was left in them, so that in a full
+    // store the room that these bytes had may need cleaning first.
+    const std::uint64_t bytes = live->dirty.page_count() * kPageSize;
+    KVSYNCFS_TRY(clean_for(bytes));
+    live->reserved_bytes = bytes;
   }
   KVSYNCFS_TRY(flush_everything());
   KVSYNCFS_ASSIGN(auto orphans, catalog_->orphans());

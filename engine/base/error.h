@@ -1,6 +1,6 @@
 // The closed list of error codes and the one Result type of the project.
 //
-// Layers pass errors up unchanged; only fs/errno_map.cc and the command line tools turn a code into
+// Layers pass errors up unchanged; only fs and the command line tools turn a code into
 // an errno. What a disk, a peer or a user says is a code, never an assert. Thread: values, any.
 #pragma once
 

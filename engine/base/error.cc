@@ -43,13 +43,15 @@ constexpr std::array kCodes = {
     CodeInfo{Code::kNotFormatted, "not a kvsyncfs store", EINVAL, "EINVAL"},
     CodeInfo{Code::kNewerFormat, "format of a newer version", EPROTONOSUPPORT, "EPROTONOSUPPORT"},
     CodeInfo{Code::kShutdown, "shut down", ESHUTDOWN, "ESHUTDOWN"},
+    CodeInfo{Code::kUnreachable, "peer unreachable", EHOSTUNREACH, "EHOSTUNREACH"},
+    CodeInfo{Code::kDisconnected, "connection lost", ECONNRESET, "ECONNRESET"},
 };
 
 constexpr bool in_order_of_codes() {
   for (std::size_t i = 0; i < kCodes.size(); ++i) {
     if (static_cast<std::size_t>(kCodes[i].code) != i + 1) return false;
   }
-  return kCodes.size() == static_cast<std::size_t>(Code::kShutdown);
+  return kCodes.size() == static_cast<std::size_t>(kLastCode);
 }
 static_assert(in_order_of_codes(), "kCodes is indexed by code - 1");
 

@@ -11,6 +11,7 @@
 namespace kvsyncfs {
 
 /// Meaning · errno · retry (N never, S with the same request id, R after a refresh).
+/// The numbers travel between nodes: a new code goes to the end and none is given again.
 enum class Code : unsigned char {
   kNotFound = 1,  ///< name, inode, key or segment does not exist · ENOENT · N
   kExists,        ///< name exists · EEXIST · N
@@ -39,7 +40,10 @@ enum class Code : unsigned char {
   kNotFormatted,  ///< no superblock here · EINVAL · N
   kNewerFormat,   ///< incompatible feature of a newer version · EPROTONOSUPPORT · N
   kShutdown,      ///< the engine is stopping or has failed · ESHUTDOWN · N
+  kUnreachable,   ///< no connection to the peer; nothing was sent · EHOSTUNREACH · R
+  kDisconnected,  ///< the peer's connection broke; a change may have happened · ECONNRESET · S
 };
+inline constexpr Code kLastCode = Code::kDisconnected;
 
 /// An error: a code, and in `detail` the object it is about ("segment 12 page 7: bad checksum").
 /// `detail` stays empty on hot paths (a lookup that misses allocates nothing).

@@ -17,6 +17,8 @@ struct StrongId {
 using InodeId = StrongId<struct InodeTag>;      ///< never repeats in a volume; 1 is the root
 using SegmentId = StrongId<struct SegmentTag>;  ///< never repeats; 0 = reserved, reads as zeros
 using Position = StrongId<struct PositionTag>;  ///< place in the log, dense, from 1; 0 = before all
+using NodeId = StrongId<struct NodeTag>;        ///< a member of the volume; 0 = none
+using Incarnation = StrongId<struct IncarnationTag>;  ///< one life of a node's daemon; grows
 
 inline constexpr InodeId kRootInode{1};
 inline constexpr SegmentId kNoSegment{0};

@@ -9,7 +9,7 @@
 namespace kvsyncfs {
 namespace {
 
-constexpr int kCodeCount = static_cast<int>(Code::kShutdown);
+constexpr int kCodeCount = static_cast<int>(kLastCode);
 
 Code code_at(int i) { return static_cast<Code>(i); }
 

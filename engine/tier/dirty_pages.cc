@@ -91,7 +91,8 @@ void DirtyPages::drop(std::uint64_t begin, std::uint64_t end) {
 }
 
 void DirtyPages::clear() {
-  for (auto it = pages_.begin(); it != pages_.end();) it = erase(it);
+  // From the end, so that the pool hands the frames out again in the order of the file.
+  while (!pages_.empty()) erase(std::prev(pages_.end()));
 }
 
 void DirtyPages::swap(DirtyPages& other) noexcept {

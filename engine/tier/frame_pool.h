@@ -1,6 +1,7 @@
-// Page frames of the write buffer: 4 KiB pages out of large anonymous mappings, so that a flush can
-// hand them to the disk without a copy and the heap does not fragment. The pool grows in chunks;
-// how many frames may be out is its user's account (P8). Thread: any.
+// Page frames of the write buffer: 4 KiB pages out of huge pages, so that a flush can hand them to
+// the disk without a copy and frames taken in a row reach it as one piece. The last frame given
+// back is the first taken. The pool grows in chunks; how many frames may be out is its user's
+// account (P8). Thread: any.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,6 @@ namespace kvsyncfs {
 class FramePool {
  public:
   FramePool() = default;
-  ~FramePool();
   FramePool(const FramePool&) = delete;
   FramePool& operator=(const FramePool&) = delete;
 
@@ -26,7 +26,7 @@ class FramePool {
   void grow();
   std::mutex mutex_;
   std::vector<std::byte*> free_;
-  std::vector<std::byte*> chunks_;
+  std::vector<AlignedBuffer> chunks_;
 };
 
 }  // namespace kvsyncfs

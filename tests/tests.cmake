@@ -72,7 +72,7 @@ kvsyncfs_test_library(kvsyncfs_testlib tests/lib "_test\\.cc$" DEPS kvsyncfs_env
 kvsyncfs_test_library(kvsyncfs_sim tests/sim "_(sim|test)\\.cc$" DEPS kvsyncfs_engine
                       kvsyncfs_testlib)
 
-foreach(room base env format log catalog store policy tier)
+foreach(room base env format log catalog store policy tier net)
   kvsyncfs_test_folder(tests/engine/${room} ${room} test unit 120 DEPS kvsyncfs_${room})
 endforeach()
 kvsyncfs_test_folder(tests/engine engine test unit 120 DEPS kvsyncfs_engine)

@@ -70,7 +70,7 @@ struct FrameHeader {
   std::uint32_t timeout_us = 0;
   bool operator==(const FrameHeader&) const = default;
 
-  bool has_trailer() const { return head_size + body_size > 0; }
+  constexpr bool has_trailer() const { return head_size + body_size > 0; }
 };
 
 struct FrameTrailer {
@@ -78,6 +78,12 @@ struct FrameTrailer {
   std::uint16_t code = 0;  ///< 0 or the number of a Code
   bool operator==(const FrameTrailer&) const = default;
 };
+
+/// Bytes of the whole frame.
+constexpr std::size_t frame_size(const FrameHeader& header) {
+  return kFrameHeaderSize + header.head_size + header.body_size +
+         (header.has_trailer() ? kFrameTrailerSize : 0);
+}
 
 /// Exactly kFrameHeaderSize bytes.
 std::string encode(const FrameHeader& header);

@@ -61,8 +61,19 @@ EngineImpl::EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions o
 EngineImpl::~EngineImpl() = default;
 
 Status EngineImpl::start() {
+  KVSYNCFS_TRY(start_rooms());
+  return recover();
+}
+
+Status EngineImpl::start_without_taking() {
+  KVSYNCFS_TRY(start_rooms());
+  return replay_log();
+}
+
+Status EngineImpl::start_rooms() {
   CatalogOptions catalog = catalog_options(options_.store);
   catalog.read_only = options_.read_only;
+  catalog.for_check = options_.for_check;
   KVSYNCFS_ASSIGN(catalog_, Catalog::open(disk_, catalog));
   catalog_->set_extent_observer(
       [this](const ExtentChange& c) { extents_.forget(c.inode, c.offset, c.length); });
@@ -71,7 +82,7 @@ Status EngineImpl::start() {
   log.read_only = options_.read_only;
   log.before_write = [this] { return store_->sync(); };
   KVSYNCFS_ASSIGN(log_, open_local_log(disk_, log));
-  return recover();
+  return {};
 }
 
 Status EngineImpl::start_store() {
@@ -108,7 +119,7 @@ Result<std::vector<KnownSegment>> EngineImpl::known_segments() {
   return known;
 }
 
-Status EngineImpl::recover() {
+Status EngineImpl::replay_log() {
   const Position applied = catalog_->applied();
   KVSYNCFS_TRY(
       log_->start(applied, [this](Position p, std::string_view entry) { apply_entry(p, entry); }));
@@ -116,6 +127,11 @@ Status EngineImpl::recover() {
   replaying_ = false;
   checkpointed_ = applied;
   last_sync_ns_ = last_checkpoint_ns_ = clock_.boot_ns();
+  return {};
+}
+
+Status EngineImpl::recover() {
+  KVSYNCFS_TRY(replay_log());
   if (options_.read_only) return {};
 
   KVSYNCFS_ASSIGN(const auto known, known_segments());

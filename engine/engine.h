@@ -37,6 +37,7 @@ struct EngineOptions {
   std::uint64_t write_buffer_bytes = 64u << 20;  ///< dirty bytes not yet in a segment
   std::uint64_t write_age_ns = 1'000'000'000;    ///< dirty bytes older than this are flushed
   bool read_only = false;
+  bool for_check = false;  ///< fsck: opens also what check() and repair() have to tell of
   std::function<void(std::string_view)> warn = [](std::string_view) {};  ///< one line, any thread
 };
 
@@ -206,16 +207,23 @@ class Engine {
 
   // fsck.
   struct CheckReport {
-    std::uint64_t problems = 0, repaired = 0, pages_checked = 0, bad_pages = 0;
+    std::uint64_t problems = 0, repaired = 0;  ///< repair: of the problems
+    std::uint64_t pages_checked = 0, bad_pages = 0;
   };
   struct CheckOptions {
-    bool scrub = false;  ///< verify every page of every segment
+    bool scrub = false;  ///< verify every page of every segment, not only its checksum pages
     std::function<void(const std::string&)> report = [](const std::string&) {};
     std::function<void(std::string_view phase, std::uint64_t done, std::uint64_t total)> progress =
         [](auto, auto, auto) {};
   };
-  /// Checks the catalog, the segments and the references between them.
+  /// Checks the catalog, the segments and the references between them. On a read-only engine it
+  /// judges as recovery would leave the store, and changes nothing. Errors: kIo, kCorrupt.
   virtual Result<CheckReport> check(const CheckOptions& options) = 0;
+  /// Mends the catalog of a store that nobody uses, and then recovers the store as open() and
+  /// close() do. Tells what it mended; a check() afterwards tells what is left. A crash at any
+  /// point leaves a store that can be repaired again. Errors: those of open() and close().
+  static Result<CheckReport> repair(Disk& disk, Clock& clock, Random& random, EngineOptions options,
+                                    const CheckOptions& check);
 };
 
 }  // namespace kvsyncfs

@@ -50,7 +50,9 @@ class EngineImpl final : public Engine {
              Superblock superblock);
   ~EngineImpl() override;
 
-  Status start();  ///< opens the rooms and recovers; once
+  Status start();                 ///< opens the rooms and recovers; once
+  Status start_without_taking();  ///< for mend(): replays, and leaves it at that; once
+  Result<CheckReport> mend(const CheckOptions& options);
 
   Status close() override;
   const Superblock& superblock() const override { return superblock_; }
@@ -102,7 +104,9 @@ class EngineImpl final : public Engine {
 
  private:
   // engine.cc
+  Status start_rooms();
   Status start_store();
+  Status replay_log();
   Status recover();
   Result<std::vector<KnownSegment>> known_segments();
   void apply_entry(Position position, std::string_view entry);
@@ -192,7 +196,11 @@ class EngineImpl final : public Engine {
                     std::string_view after, std::vector<std::string>& keys);
 
   // engine_check.cc
+  CatalogCheckOptions catalog_check(const CheckOptions& options) const;
   Status check_segments(const CheckOptions& options, CheckReport& report);
+  /// Tells who uses bytes of these pages.
+  Status tell_owners(SegmentId id, std::span<const PageRange> bad, const CheckOptions& options,
+                     CheckReport& report);
 
   Disk& disk_;
   Clock& clock_;

@@ -1,4 +1,4 @@
-// What fsck.kvsyncfs does: looks at a store, and repairs it by recovering it. Thread: one.
+// What fsck.kvsyncfs does: looks at a store; and mends and recovers it. Thread: one.
 #pragma once
 
 #include <functional>
@@ -34,8 +34,9 @@ struct FsckObserver {
   std::function<void(std::string_view phase, std::uint64_t done, std::uint64_t total)> progress;
 };
 
-/// Without --repair nothing is changed: the log is replayed in memory only.
-/// Errors: those of Engine::open, kBusy; kCorrupt means that the store is too damaged to be opened.
+/// Without --repair nothing is changed: the log is replayed in memory only. A repair ends with a
+/// check, so that what it says is left is what the next check would find. Errors: those of
+/// Engine::open, kBusy; kCorrupt means that the store is too damaged to be opened.
 Result<FsckResult> check_store(const Seams& seams, const FsckOptions& options,
                                const FsckObserver& observer);
 

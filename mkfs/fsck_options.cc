@@ -4,6 +4,26 @@
 #include <algorithm>
 
 namespace kvsyncfs {
+namespace {
+
+bool is_number(const std::string& word) {
+  return !word.empty() && word.find_first_not_of("0123456789-") == word.npos;
+}
+
+/// fsck(8) hands on where e2fsck(8) would tell its progress: -C, -C0 or -C 5. Our bar is where the
+/// terminal is.
+void drop_progress_option(std::vector<std::string>& arguments) {
+  for (auto it = arguments.begin(); it != arguments.end();) {
+    if (*it == "-C") {
+      it = arguments.erase(it);
+      if (it != arguments.end() && is_number(*it)) it = arguments.erase(it);
+    } else {
+      it = it->starts_with("-C") && is_number(it->substr(2)) ? arguments.erase(it) : it + 1;
+    }
+  }
+}
+
+}  // namespace
 
 Result<FsckOptions> parse_fsck_options(std::vector<std::string> arguments) {
   FsckOptions options;
@@ -19,6 +39,7 @@ Result<FsckOptions> parse_fsck_options(std::vector<std::string> arguments) {
   app.add_flag("-j,--json", options.json);
   app.add_flag("-q,--quiet", options.quiet);
   app.add_option("STORE", options.store);
+  drop_progress_option(arguments);
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
     app.parse(arguments);

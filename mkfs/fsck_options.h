@@ -14,7 +14,8 @@ struct FsckOptions {
 };
 
 /// `arguments` without the program's name. What fsck(8) hands to every checker is understood: -a,
-/// -p and -y repair, -n does not, -f and -v mean nothing here. Errors: kInvalid, naming the option.
+/// -p and -y repair, -n does not, -f, -v and -C mean nothing here. Errors: kInvalid, naming the
+/// option.
 Result<FsckOptions> parse_fsck_options(std::vector<std::string> arguments);
 
 std::string fsck_help();

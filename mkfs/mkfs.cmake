@@ -8,3 +8,8 @@ foreach(command mkfs fsck)
                                                        ${CMAKE_BINARY_DIR}/mkfs)
   install(TARGETS ${command}.kvsyncfs RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
 endforeach()
+# fsck(8) looks for the checker under the whole type of an fstab line.
+install(
+  CODE "file(CREATE_LINK fsck.kvsyncfs
+             \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SBINDIR}/fsck.fuse.kvsyncfs\"
+             SYMBOLIC)")

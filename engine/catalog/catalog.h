@@ -1,10 +1,10 @@
 // The catalog: the ordered map of small records, a deterministic state machine over RocksDB.
 //
-// apply() is the only way to change it; the same transactions from the same start give the same
-// bytes (digest()). It reads no clock, no random number and no local state. Each command is
-// atomic, and what reaches the disk carries the cursor (position, command index) that fits it, so
-// replay after a crash skips what is already there. RocksDB runs without a write-ahead log: the
-// shared log is that.
+// apply() is the only way to change it (but for fsck's repair()); the same transactions from the
+// same start give the same bytes (digest()). It reads no clock, no random number and no local
+// state. Each command is atomic, and what reaches the disk carries the cursor (position, command
+// index) that fits it, so replay after a crash skips what is already there. RocksDB runs without a
+// write-ahead log: the shared log is that.
 //
 // Key schema (big-endian numbers, so that ranges are ordered): kvsyncfs-format(5), "Catalog".
 //   m <name>                                 counters, cursor, features
@@ -22,7 +22,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -60,6 +63,18 @@ struct CatalogOptions {
   std::uint64_t block_cache_bytes = 32u << 20;
   std::uint64_t memtable_bytes = 64u << 20;  ///< checkpoint when memtable_bytes() passes it
   bool read_only = false;  ///< apply still works, in memory only; nothing reaches the disk
+  bool for_check = false;  ///< a segment's record that does not decode does not refuse the catalog
+};
+
+/// How fsck tells what it finds, and what it is told of the world around the catalog.
+struct CatalogCheckOptions {
+  std::function<void(const std::string&)> report = [](const std::string&) {};  ///< one line each
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = [](auto, auto) {};
+  /// Bytes of a segment's file; nothing: there is none.
+  std::function<std::optional<std::uint64_t>(SegmentId)> segment_file = [](SegmentId) {
+    return std::optional<std::uint64_t>();
+  };
+  bool knows_all_records = true;  ///< else records of an unknown kind are somebody's
 };
 
 class Catalog {
@@ -118,12 +133,19 @@ class Catalog {
   /// digests. Slow.
   virtual Result<std::uint32_t> digest() const = 0;
 
-  /// fsck: visits every inconsistency (dentry without inode, wrong link count or live_bytes, extent
-  /// overlap, missing reverse record, unknown segment, ...) as one line; returns the count.
-  /// `progress` gets (done, total) record counts.
-  virtual Result<std::uint64_t> check(
-      const std::function<void(const std::string&)>& report,
-      const std::function<void(std::uint64_t, std::uint64_t)>& progress) const = 0;
+  /// fsck: tells every inconsistency (dentry without inode, wrong link count or live_bytes, extent
+  /// overlap, missing reverse record, unknown segment, ...) as one line; returns the count. Errors:
+  /// kIo, kCorrupt (RocksDB cannot read its own files).
+  virtual Result<std::uint64_t> check(const CatalogCheckOptions& options) const = 0;
+  /// fsck --repair: mends in one atomic write what check() finds and the other records have the
+  /// right value of, tells that, and returns its count. What check() still finds then cannot be
+  /// mended. The log stays as it is: a checkpoint makes the repair durable. Requires: applied() is
+  /// an entry without commands (its ids are for what is made), and the log is durable up to it.
+  /// Errors: those of check(), kNoSpace.
+  virtual Result<std::uint64_t> repair(const CatalogCheckOptions& options) = 0;
+  /// Printable paths ("/a/b") of those inodes that have one. Slow: reads all entries.
+  virtual Result<std::unordered_map<InodeId, std::string>> paths(
+      const std::unordered_set<InodeId>& ids) const = 0;
 };
 
 }  // namespace kvsyncfs

@@ -48,9 +48,10 @@ class RocksCatalog final : public Catalog {
   Result<Position> finish_checkpoint() override;
 
   Result<std::uint32_t> digest() const override;
-  Result<std::uint64_t> check(
-      const std::function<void(const std::string&)>& report,
-      const std::function<void(std::uint64_t, std::uint64_t)>& progress) const override;
+  Result<std::uint64_t> check(const CatalogCheckOptions& options) const override;
+  Result<std::uint64_t> repair(const CatalogCheckOptions& options) override;
+  Result<std::unordered_map<InodeId, std::string>> paths(
+      const std::unordered_set<InodeId>& ids) const override;
 
  private:
   Result<CommandResult> apply_one(Position position, std::uint32_t index, const Command& command,

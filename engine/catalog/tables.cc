@@ -45,27 +45,29 @@ Result<std::unique_ptr<Tables>> Tables::open(Disk& disk, const CatalogOptions& o
   if (!opened.ok()) return from_rocks(opened);
   tables->db_.reset(db);
   tables->iterators_ = std::make_unique<IteratorPool>(*db);
-  if (!create) KVSYNCFS_TRY(tables->load_memory());
+  if (!create) KVSYNCFS_TRY(tables->load_memory(options.for_check));
   return tables;
 }
 
-Status Tables::load_memory() {
+Status Tables::load_memory(bool for_check) {
   KVSYNCFS_ASSIGN(auto bytes, get(kCursorKey));
   if (!bytes) return Error{Code::kCorrupt, "catalog: no cursor"};
   KVSYNCFS_ASSIGN(cursor_, decode_cursor(*bytes));
   totals_.inodes = cursor_.inodes;
   totals_.reserved_bytes = cursor_.reserved_bytes;
-  return load_segments();
+  return load_segments(for_check);
 }
 
-Status Tables::load_segments() {
+Status Tables::load_segments(bool for_check) {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
   std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
   for (it->Seek("s"); it->Valid() && it->key().starts_with("s"); it->Next()) {
-    KVSYNCFS_ASSIGN(SegmentRecord record, decode_segment(it->value().ToStringView()));
-    totals_.live_bytes += record.live_bytes;
-    segments_[{number_in_key(it->key().ToStringView(), 0)}] = record;
+    const auto record = decode_segment(it->value().ToStringView());
+    if (!record && for_check) continue;
+    if (!record) return record.error();
+    totals_.live_bytes += record->live_bytes;
+    segments_[{number_in_key(it->key().ToStringView(), 0)}] = *record;
   }
   return it->status().ok() ? Status{} : Status(from_rocks(it->status()));
 }

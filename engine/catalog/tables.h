@@ -73,17 +73,19 @@ class Tables {
   std::optional<std::uint64_t> extents_end(InodeId id) const;
   void raise_extents_end(InodeId id, std::uint64_t end, bool has_no_extents);
 
+  using Visit = std::function<Status(std::string_view key, std::string_view value)>;
   /// All records in key order, after write_deferred(). Errors: kIo, kCorrupt, and what `visit`
   /// returns.
-  Status scan(
-      const std::function<Status(std::string_view key, std::string_view value)>& visit) const;
+  Status scan(const Visit& visit) const { return scan({}, {}, visit); }
+  /// Those with `begin` <= key < `end`; an empty end is none.
+  Status scan(std::string_view begin, std::string_view end, const Visit& visit) const;
   Result<std::optional<std::string>> get(std::string_view key) const;
   std::uint64_t estimated_records() const;
 
  private:
   Tables() = default;
-  Status load_memory();
-  Status load_segments();
+  Status load_memory(bool for_check);
+  Status load_segments(bool for_check);
   Status write(rocksdb::WriteBatch& batch);
   Status write_deferred_locked();
   void remember(std::span<StagedInode> inodes, const StagedSegments& segments, const Cursor& cursor,

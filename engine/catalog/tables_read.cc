@@ -154,12 +154,14 @@ CatalogTotals Tables::totals() const {
   return totals_;
 }
 
-Status Tables::scan(const std::function<Status(std::string_view, std::string_view)>& visit) const {
+Status Tables::scan(std::string_view begin, std::string_view end, const Visit& visit) const {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
   options.fill_cache = false;
+  const rocksdb::Slice bound(end);
+  if (!end.empty()) options.iterate_upper_bound = &bound;
   std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
-  for (it->SeekToFirst(); it->Valid(); it->Next())
+  for (it->Seek(begin); it->Valid(); it->Next())
     KVSYNCFS_TRY(visit(it->key().ToStringView(), it->value().ToStringView()));
   return it->status().ok() ? Status{} : Status(from_rocks(it->status()));
 }

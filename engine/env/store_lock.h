@@ -10,8 +10,13 @@ namespace kvsyncfs {
 
 class StoreLock {
  public:
-  /// Errors: kBusy (somebody else holds it), kNotFound, kAccess, kReadOnly, kIo.
-  static Result<StoreLock> take(const std::string& store);
+  enum class Mode {
+    kChange,  ///< makes the lock file at need
+    kLook,    ///< changes nothing, and works on a disk that is mounted read-only
+  };
+  /// Errors: kBusy (somebody else holds it, who is named), kNotFound (kLook: nobody ever took it),
+  /// kAccess, kReadOnly, kIo.
+  static Result<StoreLock> take(const std::string& store, Mode mode = Mode::kChange);
   StoreLock(StoreLock&& other) noexcept;
   StoreLock& operator=(StoreLock&& other) = delete;
   ~StoreLock();

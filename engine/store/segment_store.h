@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,22 @@ struct KnownSegment {
   std::uint64_t length = 0;  ///< bytes; of an open one what is referred to, so durable
 };
 
+/// What is known of a segment's file.
+struct SegmentFile {
+  std::uint64_t file_bytes = 0;
+  std::uint64_t length = 0;  ///< bytes of the segment; 0: not known
+};
+
+struct PageRange {
+  std::uint64_t page = 0, count = 0;
+  auto operator<=>(const PageRange&) const = default;
+};
+
+enum class Scrub : std::uint8_t {
+  kBatches,  ///< pages that no valid checksum page covers
+  kPages,    ///< also data pages that differ from their checksum: reads everything
+};
+
 class SegmentStore {
  public:
   virtual ~SegmentStore() = default;
@@ -78,7 +95,8 @@ class SegmentStore {
   static Result<std::unique_ptr<SegmentStore>> open(Disk& disk, StoreOptions options);
 
   /// After replay: removes files of segments that the catalog does not know, and seals (through
-  /// seal_segment) the open ones of the former life where their valid batches end.
+  /// seal_segment) the open ones of the former life where their valid batches end. A read-only
+  /// store only takes note of that.
   virtual Status adopt(std::span<const KnownSegment> known) = 0;
 
   /// Makes room for `bytes` more of user data, whole pages, beyond what is reserved already. append
@@ -110,9 +128,13 @@ class SegmentStore {
   /// finish). A crash must not bring the segment back: its deletion is durable. Errors: kIo.
   virtual Status remove(SegmentId id) = 0;
 
-  /// fsck --scrub: verifies every page of a segment; returns the count of bad pages.
-  virtual Result<std::uint64_t> scrub(SegmentId id,
-                                      const std::function<void(std::uint64_t bytes)>& progress) = 0;
+  /// fsck: verifies a segment from its file; returns the bad pages in order. Bytes behind the
+  /// segment's end, once adopt() has told it, are none of it. `progress` gets the bytes read of
+  /// each step. Errors: kNotFound (there is no file), kIo, kNewerFormat.
+  virtual Result<std::vector<PageRange>> scrub(
+      SegmentId id, Scrub what, const std::function<void(std::uint64_t bytes)>& progress) = 0;
+  /// Nothing: there is no file.
+  virtual std::optional<SegmentFile> file(SegmentId id) const = 0;
 
   /// Bytes that can still be reserved without removing a segment (checksum pages already taken
   /// off).

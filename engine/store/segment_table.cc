@@ -105,31 +105,33 @@ Result<std::uint64_t> find_valid_end(File& file, std::uint64_t volume_tag, Segme
   for (const PageBatch& batch : walk.table.batches()) {
     // What was durable is damaged, not torn: it stays, and its good pages stay readable.
     if (batch.end() > std::max(walk.synced_pages, durable_pages)) {
-      KVSYNCFS_ASSIGN(const std::uint64_t bad,
-                      count_bad_pages(file, volume_tag, id, walk.table, batch, [](auto) {}));
-      if (bad > 0) break;
+      KVSYNCFS_ASSIGN(const auto bad,
+                      find_bad_pages(file, volume_tag, id, walk.table, batch, [](auto) {}));
+      if (!bad.empty()) break;
     }
     valid_end = batch.end();
   }
   return valid_end;
 }
 
-Result<std::uint64_t> count_bad_pages(File& file, std::uint64_t volume_tag, SegmentId id,
-                                      const SegmentTable& table, const PageBatch& batch,
-                                      const std::function<void(std::uint64_t)>& progress) {
+Result<std::vector<PageRange>> find_bad_pages(File& file, std::uint64_t volume_tag, SegmentId id,
+                                              const SegmentTable& table, const PageBatch& batch,
+                                              const std::function<void(std::uint64_t)>& progress) {
   constexpr std::uint64_t kStep = 256;  // pages
   AlignedBuffer buffer(std::min<std::uint64_t>(kStep, batch.page_count) * kPageSize);
-  std::uint64_t bad = 0;
+  std::vector<PageRange> bad;
   for (std::uint64_t page = batch.page + 1; page < batch.end(); page += kStep) {
     const std::uint64_t count = std::min<std::uint64_t>(kStep, batch.end() - page);
     const MutableBytes bytes = buffer.bytes().first(count * kPageSize);
     KVSYNCFS_ASSIGN(const std::size_t read, file.read_at(page * kPageSize, bytes));
     for (std::uint64_t i = 0; i < count; ++i) {
       const bool whole = (i + 1) * kPageSize <= read;
-      if (!whole ||
-          page_checksum({volume_tag, id, page + i}, bytes.subspan(i * kPageSize, kPageSize)) !=
+      if (whole &&
+          page_checksum({volume_tag, id, page + i}, bytes.subspan(i * kPageSize, kPageSize)) ==
               table.checksum(page + i))
-        ++bad;
+        continue;
+      const bool follows = !bad.empty() && bad.back().page + bad.back().count == page + i;
+      follows ? void(++bad.back().count) : bad.push_back({page + i, 1});
     }
     progress(bytes.size());
   }

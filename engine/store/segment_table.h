@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/ids.h"
 #include "engine/env/disk.h"
+#include "engine/store/segment_store.h"
 
 namespace kvsyncfs {
 
@@ -61,10 +62,10 @@ Result<SegmentWalk> walk_segment(File& file, std::uint64_t volume_tag, SegmentId
 Result<std::uint64_t> find_valid_end(File& file, std::uint64_t volume_tag, SegmentId id,
                                      std::uint64_t page_count, std::uint64_t durable_pages);
 
-/// Reads and verifies the data pages of `batch`; returns the count of bad ones. `progress` gets the
-/// bytes of each step. Errors: kIo.
-Result<std::uint64_t> count_bad_pages(File& file, std::uint64_t volume_tag, SegmentId id,
-                                      const SegmentTable& table, const PageBatch& batch,
-                                      const std::function<void(std::uint64_t)>& progress);
+/// Reads and verifies the data pages of `batch`; returns the bad ones. `progress` gets the bytes of
+/// each step. Errors: kIo.
+Result<std::vector<PageRange>> find_bad_pages(File& file, std::uint64_t volume_tag, SegmentId id,
+                                              const SegmentTable& table, const PageBatch& batch,
+                                              const std::function<void(std::uint64_t)>& progress);
 
 }  // namespace kvsyncfs

@@ -38,27 +38,39 @@ Status SegmentStoreImpl::remove(SegmentId id) {
   return space_.retire(segment_path(options_.directory, id), taken.file_bytes, taken.unused);
 }
 
-Result<std::uint64_t> SegmentStoreImpl::scrub(
-    SegmentId id, const std::function<void(std::uint64_t bytes)>& progress) {
+Result<std::vector<PageRange>> SegmentStoreImpl::scrub(
+    SegmentId id, Scrub what, const std::function<void(std::uint64_t bytes)>& progress) {
   SegmentIndex::Info info;
   if (!index_.info(id, info)) return Error(Code::kNotFound, fmt::format("segment {}", id.value));
   // From the file, not from the table in memory: the checksum pages are scrubbed as well.
   KVSYNCFS_ASSIGN(auto file,
                   disk_.open(segment_path(options_.directory, id), OpenMode::kRead, true));
-  KVSYNCFS_ASSIGN(const std::uint64_t size, file->size());
+  KVSYNCFS_ASSIGN(std::uint64_t size, file->size());
+  if (info.expected_bytes > 0) size = std::min(size, info.expected_bytes);
   KVSYNCFS_ASSIGN(const SegmentWalk walk,
                   walk_segment(*file, options_.volume_tag, id, size / kPageSize, WalkEnd::kFile));
-  std::uint64_t bad = 0, next = 0;
+  std::vector<PageRange> bad;
+  std::uint64_t next = 0;
   for (const PageBatch& batch : walk.table.batches()) {
-    bad += batch.page - next;  // pages between batches, whose checksum page is not readable
+    // Pages between batches, whose checksum page is not readable.
+    if (batch.page > next) bad.push_back({next, batch.page - next});
     next = batch.end();
-    KVSYNCFS_ASSIGN(const std::uint64_t bad_here,
-                    count_bad_pages(*file, options_.volume_tag, id, walk.table, batch, progress));
-    bad += bad_here;
+    if (what == Scrub::kBatches) continue;
+    KVSYNCFS_ASSIGN(const auto here,
+                    find_bad_pages(*file, options_.volume_tag, id, walk.table, batch, progress));
+    bad.insert(bad.end(), here.begin(), here.end());
   }
-  bad += std::max(info.expected_bytes / kPageSize, next) - next;
-  counts_.corrupt_pages.fetch_add(bad, std::memory_order_relaxed);
+  if (const std::uint64_t end = info.expected_bytes / kPageSize; end > next)
+    bad.push_back({next, end - next});
+  for (const PageRange& range : bad)
+    counts_.corrupt_pages.fetch_add(range.count, std::memory_order_relaxed);
   return bad;
+}
+
+std::optional<SegmentFile> SegmentStoreImpl::file(SegmentId id) const {
+  SegmentIndex::Info info;
+  if (!index_.info(id, info)) return std::nullopt;
+  return SegmentFile{info.file_bytes, info.expected_bytes};
 }
 
 StoreCounters SegmentStoreImpl::counters() const {

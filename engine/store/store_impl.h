@@ -28,8 +28,9 @@ class SegmentStoreImpl final : public SegmentStore {
   Status read(SegmentId id, std::uint64_t offset, MutableBytes out) override;
   Result<std::uint64_t> pages_in_batch_from(SegmentId id, std::uint64_t page) override;
   Status remove(SegmentId id) override;
-  Result<std::uint64_t> scrub(SegmentId id,
-                              const std::function<void(std::uint64_t bytes)>& progress) override;
+  Result<std::vector<PageRange>> scrub(
+      SegmentId id, Scrub what, const std::function<void(std::uint64_t bytes)>& progress) override;
+  std::optional<SegmentFile> file(SegmentId id) const override;
   std::uint64_t free_bytes() const override { return space_.free_bytes(); }
   StoreCounters counters() const override;
 

@@ -60,6 +60,10 @@ Status SegmentStoreImpl::adopt(std::span<const KnownSegment> known) {
   for (const KnownSegment& segment : known) is_known[segment.id] = true;
   for (const auto& [id, info] : index_.list()) {
     if (is_known.contains(id)) continue;
+    if (options_.read_only) {
+      index_.take(id);
+      continue;
+    }
     // Not kept as a spare: the log has lost this segment, and its id may come again.
     KVSYNCFS_TRY(
         space_.retire(segment_path(options_.directory, id), index_.take(id).file_bytes, false));
@@ -75,7 +79,7 @@ Status SegmentStoreImpl::adopt_sealed(const KnownSegment& known) {
   if (!index_.info(known.id, info)) return {};
   info.expected_bytes = known.length;
   index_.set_info(known.id, info);
-  if (info.file_bytes <= known.length) return {};
+  if (info.file_bytes <= known.length || options_.read_only) return {};
   KVSYNCFS_ASSIGN(auto file,
                   disk_.open(segment_path(options_.directory, known.id), OpenMode::kReadWrite));
   return cut(known.id, *file, known.length);
@@ -85,18 +89,19 @@ Status SegmentStoreImpl::adopt_open(const KnownSegment& known) {
   const SegmentId id = known.id;
   SegmentIndex::Info info;
   // Its file's name was not durable yet, so nothing in it is referenced.
-  if (!index_.info(id, info)) return options_.seal_segment(id, 0);
+  if (!index_.info(id, info)) return options_.read_only ? Status{} : options_.seal_segment(id, 0);
   KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
   KVSYNCFS_ASSIGN(
       const std::uint64_t pages,
       find_valid_end(segment->file(), options_.volume_tag, id, info.file_bytes / kPageSize,
                      round_up(known.length, kPageSize) / kPageSize));
+  info.expected_bytes = pages * kPageSize;
+  index_.set_info(id, info);
+  if (options_.read_only) return {};
   // The former life may not have synced all of it; the seal must not become durable first.
   syncer_.wrote(segment);
   syncer_.changed_directory();
-  KVSYNCFS_TRY(options_.seal_segment(id, pages * kPageSize));
-  info.expected_bytes = pages * kPageSize;
-  index_.set_info(id, info);
+  KVSYNCFS_TRY(options_.seal_segment(id, info.expected_bytes));
   return cut(id, segment->file(), info.expected_bytes);
 }
 

@@ -57,6 +57,14 @@ TEST(FsckOptions, UnderstandsWhatFsckHandsOn) {
   ASSERT_TRUE(options);
   EXPECT_TRUE(options->scrub);
   EXPECT_FALSE(options->repair);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"-a", "-C0", "s"}, {"-C", "-y", "s"}, {"-a", "-C", "5", "s"}, {"-C-3", "-fp", "s"}}) {
+    const auto with_progress = parse_fsck_options(words);
+    ASSERT_TRUE(with_progress) << words[0];
+    EXPECT_TRUE(with_progress->repair);
+    EXPECT_EQ(with_progress->store, "s");
+  }
+  EXPECT_FALSE(parse_fsck_options({"-Cx", "s"}));
   EXPECT_FALSE(parse_fsck_options({"-n", "-y", "s"}));
   EXPECT_FALSE(parse_fsck_options({}));
   EXPECT_FALSE(parse_fsck_options({"--size", "s"}));

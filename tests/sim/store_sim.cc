@@ -71,8 +71,8 @@ class History {
     for (const auto& [placed, bytes] : now_.parts) ASSERT_EQ(*read(placed), bytes);
     check_seals(disk);
     for (const auto& [id, segment] : now_.segments) {
-      const auto bad = store_->scrub(id, [](auto) {});
-      ASSERT_TRUE(bad.has_value() ? *bad == 0 : bad.error().code == Code::kNotFound) << id.value;
+      const auto bad = store_->scrub(id, Scrub::kPages, [](auto) {});
+      ASSERT_TRUE(bad.has_value() ? bad->empty() : bad.error().code == Code::kNotFound) << id.value;
     }
   }
 

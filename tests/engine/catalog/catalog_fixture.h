@@ -26,20 +26,21 @@ class TestCatalog {
     reopen();
   }
 
-  static CatalogOptions options(bool read_only = false) {
+  static CatalogOptions options(bool read_only = false, bool for_check = false) {
     CatalogOptions o;
     o.directory = "/store/catalog";
     o.block_cache_bytes = 4u << 20;
     o.memtable_bytes = 4u << 20;
     o.read_only = read_only;
+    o.for_check = for_check;
     return o;
   }
 
   void close() { catalog_.reset(); }
   /// As after a crash: what was not checkpointed is gone.
-  void reopen(bool read_only = false) {
+  void reopen(bool read_only = false, bool for_check = false) {
     catalog_.reset();
-    auto opened = Catalog::open(disk_, options(read_only));
+    auto opened = Catalog::open(disk_, options(read_only, for_check));
     ASSERT_TRUE(opened) << describe(opened.error());
     catalog_ = std::move(*opened);
   }
@@ -76,8 +77,9 @@ class TestCatalog {
   std::uint32_t digest() { return catalog_->digest().value(); }
   std::vector<std::string> problems() {
     std::vector<std::string> lines;
-    auto count = catalog_->check([&](const std::string& line) { lines.push_back(line); },
-                                 [](std::uint64_t, std::uint64_t) {});
+    CatalogCheckOptions check;
+    check.report = [&](const std::string& line) { lines.push_back(line); };
+    auto count = catalog_->check(check);
     EXPECT_TRUE(count) << describe(count.error());
     if (count) {
       EXPECT_EQ(*count, lines.size());

@@ -149,9 +149,9 @@ TEST_F(CatalogRecovery, RocksDbFlushingByItselfLeavesAWholePrefix) {
   small = Catalog::open(catalog.disk(), options).value();
   EXPECT_GT(small->applied().value, 0u);
   EXPECT_LT(small->applied().value, log.size());
-  EXPECT_EQ(small->check([](const std::string& line) { ADD_FAILURE() << line; }, [](auto, auto) {})
-                .value(),
-            0u);
+  CatalogCheckOptions check;
+  check.report = [](const std::string& line) { ADD_FAILURE() << line; };
+  EXPECT_EQ(small->check(check).value(), 0u);
   for (std::size_t i = 0; i < log.size(); ++i) ASSERT_TRUE(small->apply({i + 1}, log[i]));
   EXPECT_EQ(small->digest().value(), digest);
 }

@@ -176,22 +176,28 @@ TEST_F(SegmentStoreRead, OpenFilesStayBounded) {
   EXPECT_GE(disk_.faults.open_files_max, 4);
 }
 
-TEST_F(SegmentStoreRead, ScrubCountsBadPages) {
+TEST_F(SegmentStoreRead, ScrubNamesBadPages) {
   make();
   const Placed a = append_one(random_bytes(5 * kPageSize, 1));
   const Placed b = append_one(random_bytes(7 * kPageSize, 2));
   append_one(random_bytes(3 * kPageSize, 3));
   const SegmentId id = a.segment;
   std::uint64_t scanned = 0;
-  const auto progress = [&](std::uint64_t bytes) { scanned += bytes; };
-  EXPECT_EQ(*store_->scrub(id, progress), 0u);
+  const auto scrub = [&](Scrub what = Scrub::kPages) {
+    return store_->scrub(id, what, [&](std::uint64_t bytes) { scanned += bytes; }).value();
+  };
+  using Pages = std::vector<PageRange>;
+  EXPECT_EQ(scrub(), Pages{});
   EXPECT_EQ(scanned, 15 * kPageSize);
   flip(id, a.segment_offset + 1);
   flip(id, a.segment_offset + 3 * kPageSize);
-  EXPECT_EQ(*store_->scrub(id, progress), 2u);
+  flip(id, a.segment_offset + 4 * kPageSize);
+  EXPECT_EQ(scrub(), (Pages{{1, 1}, {4, 2}}));
+  EXPECT_EQ(scrub(Scrub::kBatches), Pages{});
   flip(id, b.segment_offset - kPageSize + 50);  // a checksum page: all behind it cannot be verified
-  EXPECT_EQ(*store_->scrub(id, progress), 2u + 8u);
-  EXPECT_EQ(store_->scrub(SegmentId{77}, progress).error().code, Code::kNotFound);
+  EXPECT_EQ(scrub(), (Pages{{1, 1}, {4, 2}, {6, 8}}));
+  EXPECT_EQ(scrub(Scrub::kBatches), (Pages{{6, 8}}));
+  EXPECT_EQ(store_->scrub(SegmentId{77}, Scrub::kPages, [](auto) {}).error().code, Code::kNotFound);
 }
 
 TEST_F(SegmentStoreRead, ScrubMissesTheCutOffEnd) {
@@ -200,51 +206,28 @@ TEST_F(SegmentStoreRead, ScrubMissesTheCutOffEnd) {
   reopen();
   ASSERT_TRUE(store_->adopt(known()));
   std::filesystem::resize_file(path(at.segment), 0);
-  EXPECT_EQ(*store_->scrub(at.segment, [](auto) {}), 11u);
+  const auto bad = store_->scrub(at.segment, Scrub::kBatches, [](auto) {});
+  EXPECT_EQ(*bad, (std::vector<PageRange>{{0, 11}}));
 }
 
-TEST_F(SegmentStoreRead, RemovedSegmentIsNotFound) {
+TEST_F(SegmentStoreRead, ReadOnlyAdoptionJudgesAndChangesNothing) {
   make();
-  const Placed at = append({random_bytes(63 * kPageSize, 1)})[0];
-  append_one("next");
-  ASSERT_TRUE(store_->remove(at.segment));
-  EXPECT_EQ(read(at).error().code, Code::kNotFound);
-  EXPECT_FALSE(std::filesystem::exists(path(at.segment)));
-  EXPECT_TRUE(store_->remove(at.segment));  // as after a crash in between
-}
-
-TEST_F(SegmentStoreRead, ReadsUnderWayOutliveRemoval) {
-  make();
-  const std::string content = random_bytes(62 * kPageSize, 1);
-  std::atomic<bool> stop = false;
-  std::atomic<std::uint64_t> good = 0, wrong = 0;
-  std::atomic<std::uint64_t> current = 0;
-  std::vector<std::thread> readers;
-  for (int i = 0; i < 3; ++i) {
-    readers.emplace_back([&] {
-      AlignedBuffer out(62 * kPageSize);
-      while (!stop) {
-        const SegmentId id{current};
-        const Status status = store_->read(id, kPageSize, out.bytes());
-        if (status && as_string(out.bytes()) == content)
-          ++good;
-        else if (status || status.error().code != Code::kNotFound)
-          ++wrong;  // bytes of a file that was reused, or an error that is none
-      }
-    });
-  }
-  for (int i = 0; i < 200; ++i) {
-    const Placed at = append({content})[0];
-    current = at.segment.value;
-    if (at.segment.value > 1) {
-      EXPECT_TRUE(store_->remove(SegmentId{at.segment.value - 1}));
-    }
-    for (const std::uint64_t seen = good; good < seen + 2 && wrong == 0;) std::this_thread::yield();
-  }
-  stop = true;
-  for (auto& reader : readers) reader.join();
-  EXPECT_EQ(wrong, 0u);
-  EXPECT_LE(files().size(), 8u);  // spares were used again
+  const Placed good = append_one(random_bytes(3 * kPageSize, 1));
+  const Placed torn = append_one(random_bytes(2 * kPageSize, 2));
+  ASSERT_TRUE(store_->sync());
+  flip(torn.segment, torn.segment_offset);
+  std::filesystem::copy_file(path(good.segment), path({900}));
+  auto size_before = std::filesystem::file_size(path(good.segment));
+  auto known_before = known();
+  options_.read_only = true;
+  reopen();
+  ASSERT_TRUE(store_->adopt(known_before));
+  EXPECT_EQ(store_->file(good.segment)->length, 4 * kPageSize) << "what was torn is no part of it";
+  EXPECT_EQ(store_->scrub(good.segment, Scrub::kPages, [](auto) {})->size(), 0u);
+  EXPECT_FALSE(store_->file({900})) << "nobody's";
+  EXPECT_EQ(std::filesystem::file_size(path(good.segment)), size_before);
+  EXPECT_TRUE(std::filesystem::exists(path({900})));
+  EXPECT_EQ(known().front().sealed, false);
 }
 
 }  // namespace

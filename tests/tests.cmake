@@ -70,11 +70,12 @@ endfunction()
 kvsyncfs_test_library(kvsyncfs_testlib tests/lib "_test\\.cc$" DEPS kvsyncfs_env kvsyncfs_format
                       GTest::gtest rapidcheck)
 kvsyncfs_test_library(kvsyncfs_sim tests/sim "_(sim|test)\\.cc$" DEPS kvsyncfs_engine
-                      kvsyncfs_testlib)
+                      kvsyncfs_etcd kvsyncfs_testlib)
 
 foreach(room base env format log catalog store policy tier net)
   kvsyncfs_test_folder(tests/engine/${room} ${room} test unit 120 DEPS kvsyncfs_${room})
 endforeach()
+kvsyncfs_test_folder(tests/engine/log/etcd etcd test unit 120 DEPS kvsyncfs_etcd)
 kvsyncfs_test_folder(tests/engine engine test unit 120 DEPS kvsyncfs_engine)
 kvsyncfs_test_folder(tests/sim sim test unit 120 DEPS kvsyncfs_sim)
 kvsyncfs_test_folder(tests/sim sim sim sim 900 DEPS kvsyncfs_sim)

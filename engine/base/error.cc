@@ -42,6 +42,7 @@ constexpr std::array kCodes = {
     CodeInfo{Code::kNoMemory, "out of memory or descriptors", ENOMEM, "ENOMEM"},
     CodeInfo{Code::kNotFormatted, "not a kvsyncfs store", EINVAL, "EINVAL"},
     CodeInfo{Code::kNewerFormat, "format of a newer version", EPROTONOSUPPORT, "EPROTONOSUPPORT"},
+    CodeInfo{Code::kFenced, "session has ended", EIO, "EIO"},
     CodeInfo{Code::kShutdown, "shut down", ESHUTDOWN, "ESHUTDOWN"},
     CodeInfo{Code::kUnreachable, "peer unreachable", EHOSTUNREACH, "EHOSTUNREACH"},
     CodeInfo{Code::kDisconnected, "connection lost", ECONNRESET, "ECONNRESET"},

@@ -39,6 +39,7 @@ enum class Code : unsigned char {
   kNoMemory,      ///< memory or descriptors exhausted · ENOMEM · R
   kNotFormatted,  ///< no superblock here · EINVAL · N
   kNewerFormat,   ///< incompatible feature of a newer version · EPROTONOSUPPORT · N
+  kFenced,        ///< this node's session has ended, it may not write · EIO · R
   kShutdown,      ///< the engine is stopping or has failed · ESHUTDOWN · N
   kUnreachable,   ///< no connection to the peer; nothing was sent · EHOSTUNREACH · R
   kDisconnected,  ///< the peer's connection broke; a change may have happened · ECONNRESET · S

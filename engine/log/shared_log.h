@@ -1,9 +1,11 @@
 // The totally ordered log that every change of the catalog goes through.
 //
-// Makers: LocalLog (one node, files on a Disk). EtcdLog (a cluster) comes behind the same
-// interface. Invariants: 1. positions are dense and start at 1; 2. the applier is called once per
-// entry, in position order, never at the same time twice; 3. after a crash the log holds a prefix
-// of what was appended, at least up to the last position that sync() confirmed.
+// Makers: LocalLog (one node, files on a Disk) and EtcdLog (a cluster, etcd/etcd_log.h).
+// Invariants: 1. positions are dense and start at 1; 2. the applier is called once per entry, in
+// position order, never at the same time twice; 3. after a crash the log holds a prefix of what was
+// appended, at least up to the last position that sync() confirmed. In a cluster entries of all
+// nodes come to the applier of each, so that positions of own entries have gaps between them; an
+// entry whose append failed with kTimeout or kFenced may come as well.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +30,10 @@ class SharedLog {
   /// the middle is damaged, or the log starts later than applied + 1: a gap), kIo.
   virtual Status start(Position applied, Applier applier) = 0;
 
-  /// Orders `entry`; when it returns, the entry has been applied here. Not yet durable.
-  /// Thread: any. Errors: kNoSpace, kIo, kShutdown, kTooBig (entry above entry_size_max).
+  /// Orders `entry`; when it returns, the entry has been applied here. Not yet durable (LocalLog).
+  /// Thread: any. Errors: kNoSpace, kIo, kShutdown, kTooBig (larger than a batch); in a cluster
+  /// also kTimeout (it may be in the log, now or later), kFenced (the session has ended), kCorrupt,
+  /// kStale, kAccess.
   virtual Result<Position> append(std::string_view entry) = 0;
 
   /// Everything up to `position` is on stable storage when it returns; concurrent callers share one
@@ -40,7 +44,7 @@ class SharedLog {
   /// on. It gets the last position. Must be short: it stops the world. Errors: those of sync.
   virtual Status freeze(const std::function<void(Position)>& while_frozen) = 0;
 
-  virtual Position last() const = 0;     ///< last appended
+  virtual Position last() const = 0;     ///< last appended and applied here
   virtual Position durable() const = 0;  ///< last known to be on stable storage
 
   /// Entries up to `position` are not needed any more. Errors: kIo.

@@ -1,0 +1,204 @@
+#include "engine/log/etcd/etcd_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <utility>
+
+#include "engine/format/etcd_batch.h"
+#include "engine/log/etcd/etcd_log_impl.h"
+
+namespace kvsyncfs {
+
+Status format_etcd_log(etcd::EtcdClient& client, Clock& clock, const std::string& volume,
+                       std::uint64_t generation, Position base) {
+  constexpr std::uint64_t kTimeoutNs = 5'000'000'000;
+  if (!etcd::is_name(volume) || generation == 0) return Error(Code::kInvalid, "volume " + volume);
+  const etcd::LogKeys keys(volume, generation);
+  const std::string number = std::to_string(generation);
+  etcd::Txn txn;
+  txn.compares = {generation == 1
+                      ? etcd::version_is(keys.generation(), 0)
+                      : etcd::value_is(keys.generation(), std::to_string(generation - 1))};
+  txn.success = {etcd::Put{keys.generation(), number},
+                 etcd::Put{keys.trim(), etcd::to_text(etcd::TrimRecord{0, base})}};
+  KVSYNCFS_ASSIGN(const etcd::TxnReply reply, client.txn(txn, clock.boot_ns() + kTimeoutNs));
+  if (!reply.succeeded)
+    return Error(Code::kExists,
+                 fmt::format("volume {}: its log is not of generation {}", volume, generation - 1));
+  return {};
+}
+
+Result<std::unique_ptr<EtcdLog>> EtcdLog::open(etcd::EtcdClient& client, Clock& clock,
+                                               EtcdLogOptions options) {
+  const bool sizes = options.batch_size_max >= 4096 && options.batch_size_max <= (1u << 20) &&
+                     options.lease_ttl_s >= 1 && options.request_timeout_ns > 0;
+  if (!etcd::is_name(options.volume) || !etcd::is_name(options.node) || !sizes)
+    return Error(Code::kInvalid,
+                 fmt::format("log of volume {}, node {}", options.volume, options.node));
+  auto log = std::make_unique<etcd::EtcdLogImpl>(client, clock, std::move(options));
+  KVSYNCFS_TRY(log->join());
+  return std::unique_ptr<EtcdLog>(std::move(log));
+}
+
+namespace etcd {
+
+EtcdLogImpl::EtcdLogImpl(EtcdClient& client, Clock& clock, EtcdLogOptions options)
+    : client_(client),
+      clock_(clock),
+      options_(std::move(options)),
+      keys_(options_.volume, options_.generation),
+      session_key_(keys_.session(options_.node, options_.incarnation)) {}
+
+Status EtcdLogImpl::why_not_joined(const TxnReply& reply) const {
+  if (reply.ranges.size() != 2) return Error(Code::kCorrupt, "etcd: an answer is missing");
+  const auto& generation = reply.ranges[0].items;
+  const auto& session = reply.ranges[1].items;
+  if (generation.empty())
+    return Error(Code::kNotFormatted, "no volume " + options_.volume + " in etcd");
+  if (generation[0].value != std::to_string(options_.generation))
+    return Error(Code::kStale,
+                 fmt::format("volume {}: the log is of generation {}, not {}", options_.volume,
+                             generation[0].value, options_.generation));
+  if (session.size() == 1 && session[0].lease == lease_) return {};  // an earlier sending did it
+  return Error(Code::kBusy, "node " + options_.node + " began another life, or has a twin");
+}
+
+/// The sessions of former lives go with the transaction that makes ours. It holds only if no life
+/// began since we looked: that of a former life, coming late, would end ours.
+Status EtcdLogImpl::join() {
+  const std::uint64_t until_ns = deadline(options_.timeout_ns);
+  const std::uint64_t sent_ns = clock_.boot_ns();
+  KVSYNCFS_ASSIGN(const Lease lease, client_.grant_lease(options_.lease_ttl_s, until_ns));
+  if (lease.ttl_s <= 0 || lease.id == 0) return Error(Code::kCorrupt, "etcd: a lease of no time");
+  lease_ = lease.id;
+  lease_ttl_s_ = std::min(lease.ttl_s, options_.lease_ttl_s);
+  const std::string life = keys_.life(options_.node);
+  KVSYNCFS_ASSIGN(const RangeReply lives, client_.range(Range{life, {}}, until_ns));
+  const std::string all = keys_.sessions(options_.node);
+  Txn txn;
+  txn.compares = {value_is(keys_.generation(), std::to_string(options_.generation)),
+                  version_is(session_key_, 0),
+                  version_is(life, lives.items.empty() ? 0 : lives.items[0].version)};
+  txn.success = {Delete{all, session_key_}, Delete{session_key_ + '\0', end_of_prefix(all)},
+                 Put{session_key_, "0", lease_}, Put{life, session_key_}};
+  txn.failure = {Range{keys_.generation(), {}}, Range{session_key_, {}}};
+  Result<TxnReply> reply = client_.txn(txn, until_ns);
+  while (!reply && reply.error().code == Code::kTimeout && clock_.boot_ns() < until_ns)
+    reply = client_.txn(txn, until_ns);
+  if (!reply) return reply.error();
+  if (!reply->succeeded) KVSYNCFS_TRY(why_not_joined(*reply));
+  const std::uint64_t ttl_ns = static_cast<std::uint64_t>(lease_ttl_s_) * 1'000'000'000;
+  lease_until_ns_.store(sent_ns + ttl_ns - ttl_ns / 10, std::memory_order_release);
+  renew_ns_ = sent_ns + ttl_ns / 3;
+  return {};
+}
+
+Status EtcdLogImpl::start(Position applied, Applier applier) {
+  std::lock_guard lock(watch_mutex_);
+  {
+    std::lock_guard apply_lock(apply_mutex_);
+    assert(!applier_);
+    applier_ = std::move(applier);
+    start_after_ = applied;
+  }
+  const std::uint64_t until_ns = deadline(options_.timeout_ns);
+  Status read = resync();
+  while (!read && read.error().code == Code::kBusy && clock_.boot_ns() < until_ns) read = resync();
+  KVSYNCFS_TRY(read);
+  if (last() < applied)
+    return fail(Error(Code::kCorrupt, fmt::format("the log ends at position {}, {} was applied "
+                                                  "here: etcd went back",
+                                                  last().value, applied.value)));
+  std::lock_guard queue_lock(queue_mutex_);
+  started_ = true;
+  return {};
+}
+
+Status EtcdLogImpl::sync(Position position) {
+  return position <= last() ? Status{} : alive();  // what an append confirmed is durable
+}
+
+Status EtcdLogImpl::freeze(const std::function<void(Position)>& while_frozen) {
+  const std::uint64_t until_ns = deadline(options_.timeout_ns);
+  std::unique_lock lock(queue_mutex_);
+  while (sending_) {
+    if (failure_) return *failure_;
+    const std::uint64_t now_ns = clock_.boot_ns();
+    if (now_ns >= until_ns) return Error(Code::kTimeout, "an append is under way");
+    changed_.wait_for(lock, std::chrono::nanoseconds(until_ns - now_ns));
+  }
+  if (failure_) return *failure_;
+  sending_ = true;  // as if we were sending: nobody else does
+  lock.unlock();
+  {
+    std::lock_guard apply_lock(apply_mutex_);
+    while_frozen(last());
+  }
+  lock.lock();
+  sending_ = false;
+  changed_.notify_all();
+  return {};
+}
+
+Result<std::uint64_t> EtcdLogImpl::tail() {
+  AppliedBatch applied = last_batch();
+  if (applied.index == 0) applied.index = applied_index();  // all that there was is trimmed
+  KVSYNCFS_ASSIGN(const RangeReply reply,
+                  client_.range(Range{keys_.count(), {}}, request_deadline()));
+  if (reply.items.size() > 1) return Error(Code::kCorrupt, "etcd: two keys for one");
+  const std::uint64_t index =
+      reply.items.empty() ? 0 : static_cast<std::uint64_t>(reply.items[0].version);
+  const bool other = index == applied.index && applied.revision != 0 &&
+                     reply.items[0].mod_revision != applied.revision;
+  if (index < applied.index || other)
+    return fail(Error(Code::kCorrupt,
+                      fmt::format("the log ends at batch {}, {} was applied here: etcd went back",
+                                  index, applied.index)));
+  note_tail(index);
+  return index;
+}
+
+Status EtcdLogImpl::catch_up() {
+  const std::uint64_t until_ns = deadline(options_.timeout_ns);
+  KVSYNCFS_ASSIGN(const std::uint64_t index, tail());
+  std::unique_lock lock(queue_mutex_);
+  while (applied_index() < index) {
+    if (failure_) return *failure_;
+    const std::uint64_t now_ns = clock_.boot_ns();
+    if (now_ns >= until_ns)
+      return Error(Code::kTimeout, fmt::format("log batch {} is not applied yet", index));
+    changed_.wait_for(lock, std::chrono::nanoseconds(until_ns - now_ns));
+  }
+  return {};
+}
+
+Error EtcdLogImpl::fail(Error error) {
+  std::lock_guard lock(queue_mutex_);
+  if (!failure_) failure_ = std::move(error);
+  lease_until_ns_.store(0, std::memory_order_release);
+  for (const Ticket& ticket : queue_) ticket->result.emplace(*failure_);
+  queue_.clear();
+  queue_bytes_ = 0;
+  if (flight_) finish(*flight_, *failure_);
+  flight_.reset();
+  for (auto& [number, flight] : landed_) finish(flight, *failure_);
+  landed_.clear();
+  changed_.notify_all();
+  return *failure_;
+}
+
+Status EtcdLogImpl::alive() const {
+  std::lock_guard lock(queue_mutex_);
+  return failure_ ? Status(*failure_) : Status{};
+}
+
+EtcdLogCounters EtcdLogImpl::counters() const {
+  std::lock_guard lock(queue_mutex_);
+  return counters_;
+}
+
+}  // namespace etcd
+}  // namespace kvsyncfs

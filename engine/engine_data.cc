@@ -159,7 +159,7 @@ Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, Write
   // Two pages more: where the write begins and ends inside pages.
   const std::uint64_t space = round_up(bytes.size(), kPageSize) + 2 * kPageSize;
   KVSYNCFS_TRY(make_room_in_buffer(space));
-  KVSYNCFS_TRY(reserve_space(space));
+  KVSYNCFS_TRY(reserve_space(space, bytes.size(), {inode, offset, bytes.size(), options.append}));
   LiveInodePtr live = live_.get_or_add(inode);
   std::unique_lock lock(live->mutex);
   Status status = load_size(*live);

@@ -134,8 +134,16 @@ class EngineImpl final : public Engine {
   static void overlay_attributes(LiveInode& live, Inode& attributes);  ///< its mutex is held
 
   // engine_flush.cc
-  /// Reserves store space for a write; flushes and cleans if there is none. No lock may be held.
-  Status reserve_space(std::uint64_t bytes);
+  /// Bytes of a file that die when new ones come.
+  struct Replaced {
+    InodeId inode;
+    std::uint64_t offset = 0, length = 0;
+    bool at_end = false;  ///< `offset` is where the file ends
+  };
+  /// Reserves `bytes` of store space, for `new_bytes` of a file that take the place of `replaced`;
+  /// flushes and cleans if there is none. No lock may be held.
+  Status reserve_space(std::uint64_t bytes, std::uint64_t new_bytes, Replaced replaced);
+  Result<bool> has_room(std::uint64_t new_bytes, Replaced replaced);
   /// Flushes until `bytes` more fit under the bound of the write buffer. No lock may be held.
   Status make_room_in_buffer(std::uint64_t bytes);
   void note_dirty(const LiveInodePtr& live);  ///< its mutex is held
@@ -191,7 +199,8 @@ class EngineImpl final : public Engine {
   // engine_kv.cc
   Result<InodeId> resolve(std::string_view key);
   Result<InodeId> make_parents(std::string_view key, std::string_view* name);
-  Status replace_value(InodeId inode, Bytes value);
+  /// `space` was reserved for it.
+  Status replace_value(InodeId inode, Bytes value, std::uint64_t space);
   Status list_below(InodeId directory, const std::string& path, std::string_view prefix,
                     std::string_view after, std::vector<std::string>& keys);
 

@@ -76,22 +76,29 @@ Status EngineImpl::put(std::string_view key, Bytes value) {
   std::string_view name;
   KVSYNCFS_ASSIGN(const InodeId parent, make_parents(key, &name));
   auto entry = lookup(parent, name);
-  if (!entry && entry.error().code == Code::kNotFound) {
+  const bool is_new = !entry && entry.error().code == Code::kNotFound;
+  if (!entry && !is_new) return entry.error();
+  KVSYNCFS_TRY(admit_change());
+  // Before a new key is made, so that a value that has no room leaves none.
+  const std::uint64_t space = round_up(value.size(), kPageSize);
+  KVSYNCFS_TRY(reserve_space(space, value.size(),
+                             is_new ? Replaced{} : Replaced{entry->inode, 0, kFileSizeMax}));
+  if (is_new) {
     NewNode file;
     file.mode = kFileMode;
     entry = create(parent, name, file);
     if (!entry && entry.error().code == Code::kExists) entry = lookup(parent, name);
   }
-  if (!entry) return entry.error();
-  return replace_value(entry->inode, value);
+  if (!entry) {
+    store_->unreserve(space);
+    return entry.error();
+  }
+  return replace_value(entry->inode, value, space);
 }
 
 /// The cut and the new bytes are one transaction, so that a crash keeps both or neither; the
 /// inode's lock keeps readers out between them.
-Status EngineImpl::replace_value(InodeId inode, Bytes value) {
-  KVSYNCFS_TRY(admit_change());
-  const std::uint64_t space = round_up(value.size(), kPageSize);
-  KVSYNCFS_TRY(reserve_space(space));
+Status EngineImpl::replace_value(InodeId inode, Bytes value, std::uint64_t space) {
   LiveInodePtr live = live_.get_or_add(inode);
   {
     std::lock_guard no_flush(live->flush_mutex);

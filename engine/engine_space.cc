@@ -24,15 +24,29 @@ std::uint64_t EngineImpl::occupied_bytes() const {
   return totals.live_bytes + totals.reserved_bytes + dirty_bytes_;
 }
 
-Status EngineImpl::reserve_space(std::uint64_t bytes) {
+Status EngineImpl::reserve_space(std::uint64_t bytes, std::uint64_t new_bytes, Replaced replaced) {
   if (occupied_bytes() + bytes > usable_bytes()) {
     // Dirty bytes may be overwrites, whose old bytes die when they are flushed.
     KVSYNCFS_TRY(flush_everything());
-    if (occupied_bytes() + bytes > usable_bytes()) return Code::kNoSpace;
+    KVSYNCFS_ASSIGN(const bool room, has_room(new_bytes, replaced));
+    if (!room) return Code::kNoSpace;
   }
   const auto reserved = store_->reserve(bytes);
   if (reserved || reserved.error().code != Code::kNoSpace) return reserved;
   return clean_for(bytes);
+}
+
+/// An overwrite, and a write to what fallocate reserved, makes no more live bytes: a full store
+/// takes it. Everything is flushed before.
+Result<bool> EngineImpl::has_room(std::uint64_t new_bytes, Replaced replaced) {
+  std::uint64_t dying = 0;
+  if (replaced.length > 0) {
+    const auto file = catalog_->inode(replaced.inode);
+    if (file && replaced.at_end) replaced.offset = file->size;
+    replaced.length = std::min(replaced.length, kFileSizeMax - replaced.offset);
+    KVSYNCFS_ASSIGN(dying, bytes_in_extents(replaced.inode, replaced.offset, replaced.length));
+  }
+  return occupied_bytes() + new_bytes <= usable_bytes() + dying;
 }
 
 /// While a flush is under way its bytes count twice, as reserved and as appended; and dirty
@@ -113,7 +127,8 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
   const bool keeps_size = mode != AllocateMode::kReserve && mode != AllocateMode::kZeroRange;
   LiveInodePtr live = live_.get_or_add(inode);
   if (reserves) {
-    KVSYNCFS_TRY(reserve_space(length));  // tried out: what apply really reserves is followed below
+    // Tried out: what apply really reserves is followed below.
+    KVSYNCFS_TRY(reserve_space(length, length, {inode, offset, length}));
     store_->unreserve(length);
   }
   std::lock_guard no_flush(live->flush_mutex);

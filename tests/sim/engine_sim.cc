@@ -5,31 +5,15 @@
 // KVSYNCFS_SIM_SEEDS=n runs n seeds of the long histories; KVSYNCFS_SIM_SEED=s begins with seed s.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 
 #include "tests/sim/engine_world.h"
+#include "tests/sim/seeds.h"
 
 namespace kvsyncfs {
 namespace {
 
 constexpr int kShortSteps = 40, kLongSteps = 120;
-
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-/// A new disk with an empty store; made once.
-std::unique_ptr<SimDisk> new_store() {
-  static const auto made = [] {
-    auto disk = std::make_unique<SimDisk>();
-    const Status formatted = EngineWorld::format(*disk);
-    EXPECT_TRUE(formatted) << describe(formatted.error());
-    return disk;
-  }();
-  return made->after_crash(0);
-}
 
 /// Change `stop` of the disk's coming life is the last; 0: all happen.
 void stop_after(SimDisk& disk, std::uint64_t stop) {
@@ -40,16 +24,18 @@ struct Cut {
   std::uint64_t seed = 0, stop = 0;
   bool power = true;
   std::uint64_t crash = 0;
+  Workload workload = Workload::kCommon;
 };
 
 std::string text(const Cut& cut) {
-  return "seed " + std::to_string(cut.seed) + " stop " + std::to_string(cut.stop) +
+  return std::string(cut.workload == Workload::kWide ? "wide " : "") + "seed " +
+         std::to_string(cut.seed) + " stop " + std::to_string(cut.stop) +
          (cut.power ? " crash " + std::to_string(cut.crash) : " kill");
 }
 
 /// One short history up to the cut, and what comes after it. Returns the count of changes.
 std::uint64_t run_short(const Cut& cut) {
-  EngineWorld world(new_store(), cut.seed);
+  EngineWorld world(EngineWorld::new_store(), cut.seed, cut.workload);
   const std::uint64_t before = world.disk().changes();
   stop_after(world.disk(), cut.stop);
   if (world.open()) world.run(kShortSteps);
@@ -65,9 +51,9 @@ std::uint64_t run_short(const Cut& cut) {
 }
 
 /// Lives that end one after the other, some while they recover.
-void run_long(std::uint64_t seed) {
+void run_long(std::uint64_t seed, Workload workload) {
   SimRandom random(seed + 1'000'000);
-  EngineWorld world(new_store(), seed);
+  EngineWorld world(EngineWorld::new_store(), seed, workload);
   const std::uint64_t lives = 2 + random.below(3);
   for (std::uint64_t life = 0; life < lives; ++life) {
     if (!random.one_in(4)) stop_after(world.disk(), 1 + random.below(random.one_in(4) ? 40 : 600));
@@ -86,15 +72,23 @@ void run_long(std::uint64_t seed) {
   ASSERT_EQ(world.problem(), "") << "seed " << seed << ", last life";
 }
 
-TEST(EngineSim, EveryPointOfShortHistories) {
-  for (std::uint64_t seed = 0; seed < 6; ++seed) {
-    const std::uint64_t changes = run_short({seed, 0, true, 0});
+void run_every_point(const Seeds& seeds, Workload workload) {
+  for (std::uint64_t seed = seeds.begin; seed < seeds.end; ++seed) {
+    const std::uint64_t changes = run_short({seed, 0, true, 0, workload});
     for (std::uint64_t stop = 1; stop <= changes; ++stop) {
-      run_short({seed, stop, true, stop % 7});
-      run_short({seed, stop, false, 0});
-      if (HasFailure()) return;
+      run_short({seed, stop, true, stop % 7, workload});
+      run_short({seed, stop, false, 0, workload});
+      if (::testing::Test::HasFailure()) return;
     }
   }
+}
+
+TEST(EngineSim, EveryPointOfShortHistories) {
+  run_every_point({0, share_of(6)}, Workload::kCommon);
+}
+
+TEST(EngineSim, EveryPointOfShortHistoriesOfAllCalls) {
+  run_every_point({0, share_of(6)}, Workload::kWide);
 }
 
 /// CURRENT of the catalog was durable before the name of the MANIFEST that it names.
@@ -105,12 +99,15 @@ TEST(EngineSim, CutWhileTheCatalogChangesItsManifest) {
 }
 
 TEST(EngineSim, RandomPointsOfLongHistories) {
-  const std::uint64_t first = from_environment("KVSYNCFS_SIM_SEED", 1000);
-  const std::uint64_t count = from_environment("KVSYNCFS_SIM_SEEDS", 80);
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    run_long(seed);
-    if (HasFailure()) return;
-  }
+  const Seeds seeds = seeds_from(1000, share_of(80));
+  for (std::uint64_t seed = seeds.begin; seed < seeds.end && !HasFailure(); ++seed)
+    run_long(seed, Workload::kCommon);
+}
+
+TEST(EngineSim, RandomPointsOfLongHistoriesOfAllCalls) {
+  const Seeds seeds = seeds_from(1000, share_of(80));
+  for (std::uint64_t seed = seeds.begin; seed < seeds.end && !HasFailure(); ++seed)
+    run_long(seed, Workload::kWide);
 }
 
 TEST(EngineSim, CutFormatLeavesAWholeStoreOrNone) {

@@ -1,26 +1,13 @@
 #include "tests/sim/engine_world.h"
 
 #include <algorithm>
+#include <stdexcept>
+
+#include "tests/sim/engine_world_words.h"
 
 namespace kvsyncfs {
-namespace {
-
-constexpr const char* kNames[] = {"a", "b", "c", "d"};
-constexpr const char* kFolders[] = {"x", "y"};
-constexpr const char* kKeys[] = {"k", "l", "x/k", "y/l"};
-constexpr std::uint64_t kWriteSizeMax = 20'000, kOffsetMax = 30'000;
-constexpr std::uint32_t kFileMode = 0100644, kFolderMode = 0040755;
-
-template <std::size_t kCount>
-std::string pick(SimRandom& random, const char* const (&words)[kCount]) {
-  return words[random.below(kCount)];
-}
-
-std::string last_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 MutableBytes bytes_of(std::string& s) { return {reinterpret_cast<std::byte*>(s.data()), s.size()}; }
-
-}  // namespace
 
 Status EngineWorld::format(SimDisk& disk) {
   KVSYNCFS_TRY(disk.make_directory(kStore));
@@ -33,13 +20,29 @@ Status EngineWorld::format(SimDisk& disk) {
   return Engine::format(disk, clock, options);
 }
 
-EngineWorld::EngineWorld(std::unique_ptr<SimDisk> disk, std::uint64_t seed)
-    : disk_(std::move(disk)), random_(seed), source_(seed), model_(VolumeContents{}) {
+std::unique_ptr<SimDisk> EngineWorld::new_store() {
+  static const auto made = [] {
+    auto disk = std::make_unique<SimDisk>();
+    const Status formatted = format(*disk);
+    if (!formatted) throw std::runtime_error(describe(formatted.error()));
+    return disk;
+  }();
+  return made->after_crash(0);
+}
+
+EngineWorld::EngineWorld(std::unique_ptr<SimDisk> disk, std::uint64_t seed, Workload workload)
+    : workload_(workload),
+      disk_(std::move(disk)),
+      random_(seed),
+      source_(seed),
+      model_(VolumeContents{}),
+      before_(model_) {
   options_.store = kStore;
   options_.cache_size_bytes = 1 << 20;
   options_.write_buffer_bytes = random_.one_in(2) ? 64 << 10 : 1 << 20;
   options_.warn = [this](std::string_view text) {
-    if (!disk_->stopped() && problem_.empty()) problem_ = "warning: " + std::string(text);
+    const bool expected = disk_->stopped() || faults_ != Faults::kNone;
+    if (!expected && problem_.empty()) problem_ = "warning: " + std::string(text);
   };
 }
 
@@ -48,11 +51,35 @@ EngineWorld::~EngineWorld() {
   disk_->stop_at(disk_->changes() + 1);
 }
 
-bool EngineWorld::did(const char* call, const Status& status) {
-  if (status && problem_.empty()) return true;
-  if (!disk_->stopped() && problem_.empty())
-    problem_ = std::string(call) + ": " + describe(status.error());
-  return false;
+namespace {
+
+/// Calls that need space of their own, so that they may be refused on a full disk.
+bool needs_space(std::string_view call) {
+  constexpr std::string_view kCalls[] = {"write", "put",    "create",   "allocate", "clone_range",
+                                         "link",  "rename", "exchange", "set_xattr"};
+  return std::find(std::begin(kCalls), std::end(kCalls), call) != std::end(kCalls);
+}
+
+}  // namespace
+
+EngineWorld::Outcome EngineWorld::outcome(const char* call, const Status& status) {
+  refused_ = false;
+  if (!problem_.empty()) return Outcome::kStop;
+  if (status) return Outcome::kDone;
+  if (disk_->stopped()) return Outcome::kStop;
+  const Code code = status.error().code;
+  if (faults_ == Faults::kIo && (code == Code::kIo || code == Code::kCorrupt)) {
+    failed_ = refused_ = true;
+    model_.doubt();
+    return Outcome::kRefused;
+  }
+  if (faults_ == Faults::kNoSpace && code == Code::kNoSpace && needs_space(call)) {
+    refused_ = true;
+    model_ = before_;
+    return Outcome::kRefused;
+  }
+  problem_ = std::string(call) + ": " + describe(status.error());
+  return Outcome::kStop;
 }
 
 bool EngineWorld::read(InodeId file, std::uint64_t size, std::string& out) {
@@ -70,6 +97,7 @@ bool EngineWorld::load(InodeId folder, const std::string& prefix, VolumeContents
     const InodeId inode = entry.dentry.inode;
     const std::string path = prefix + entry.dentry.name;
     contents.names[path] = inode;
+    if (!load_xattrs(inode, contents)) return false;
     if (is_directory(entry.attributes)) {
       if (!load(inode, path + "/", contents)) return false;
     } else if (!read(inode, entry.attributes.size, contents.files[inode])) {
@@ -79,7 +107,32 @@ bool EngineWorld::load(InodeId folder, const std::string& prefix, VolumeContents
   return true;
 }
 
+bool EngineWorld::load_xattrs(InodeId inode, VolumeContents& contents) {
+  const auto names = engine_->xattr_names(inode);
+  if (!did("xattr_names", names)) return false;
+  for (const std::string& name : *names) {
+    const auto value = engine_->xattr(inode, name);
+    if (!did("xattr", value)) return false;
+    contents.xattrs[inode][name] = *value;
+  }
+  return true;
+}
+
+/// Nothing is held yet, so only what has a name is there and takes space.
+void EngineWorld::check_accounts(const VolumeContents& contents) {
+  std::set<InodeId> inodes{kRootInode};
+  std::uint64_t size = 0;
+  for (const auto& [path, inode] : contents.names) inodes.insert(inode);
+  for (const auto& [inode, bytes] : contents.files) size += bytes.size();
+  const EngineCounters counters = engine_->counters();
+  if (counters.orphans != 0) problem_ = "an orphan stays after the opening";
+  if (counters.inodes != inodes.size()) problem_ = "inodes without names stay after the opening";
+  if (counters.live_bytes > size) problem_ = "bytes of no file stay after the opening";
+}
+
 bool EngineWorld::open() {
+  failed_ = false;
+  held_.clear();
   auto opened = Engine::open(*disk_, clock_, source_, options_);
   if (!did("open", opened)) return false;
   engine_ = std::move(*opened);
@@ -87,6 +140,7 @@ bool EngineWorld::open() {
   if (!load(kRootInode, "", found)) return false;
   problem_ = model_.check(found);
   model_ = VolumeModel(found);
+  if (problem_.empty()) check_accounts(found);
   return problem_.empty();
 }
 
@@ -103,7 +157,7 @@ void EngineWorld::kill() {
 }
 
 void EngineWorld::close() {
-  if (!did("close", engine_->close())) return;
+  if (failed_ || !did("close", engine_->close())) return;
   model_.synced_all();
   engine_.reset();
 }
@@ -122,7 +176,29 @@ void EngineWorld::probe() {
   if (!did("put", engine_->put("probe", as_bytes(value))) || !sync_all()) return;
   const auto back = engine_->get("probe");
   if (did("get", back) && *back != value) problem_ = "probe reads back wrong";
+  if (!problem_.empty()) return;
+  for (const InodeId inode : std::exchange(held_, {})) engine_->release(inode, 1);
+  if (!remove_all(kRootInode) || !sync_all()) return;
+  const EngineCounters counters = engine_->counters();
+  const auto space = engine_->space();
+  if (counters.live_bytes != 0 || counters.inodes != 1 || !space ||
+      space->free_bytes != space->total_bytes)
+    problem_ = "an empty volume does not have all its space back";
   model_ = VolumeModel(VolumeContents{});
+}
+
+bool EngineWorld::remove_all(InodeId folder) {
+  const auto entries = engine_->list(folder, 0, 1000, true);
+  if (!did("list", entries)) return false;
+  for (const ListEntry& entry : *entries) {
+    const std::string& name = entry.dentry.name;
+    const bool below = is_directory(entry.attributes);
+    if (below && !remove_all(entry.dentry.inode)) return false;
+    if (!did("removal",
+             below ? engine_->remove_directory(folder, name) : engine_->unlink(folder, name)))
+      return false;
+  }
+  return true;
 }
 
 void EngineWorld::run(int steps) {
@@ -132,6 +208,13 @@ void EngineWorld::run(int steps) {
 
 bool EngineWorld::step() {
   clock_.advance(1'000'000);
+  model_.mark();
+  if (failed_) return step_after_failure();
+  if (faults_ == Faults::kNoSpace) before_ = model_;
+  return workload_ == Workload::kWide ? wide_step() : common_step();
+}
+
+bool EngineWorld::common_step() {
   switch (random_.below(20)) {
     case 0:
     case 1:
@@ -162,6 +245,36 @@ bool EngineWorld::step() {
   }
 }
 
+bool EngineWorld::wide_step() {
+  using Call = bool (EngineWorld::*)();
+  static constexpr Call kCalls[] = {&EngineWorld::exchange,      &EngineWorld::move_folder,
+                                    &EngineWorld::remove_folder, &EngineWorld::set_xattr,
+                                    &EngineWorld::set_xattr,     &EngineWorld::remove_xattr,
+                                    &EngineWorld::hold,          &EngineWorld::hold,
+                                    &EngineWorld::let_go,        &EngineWorld::check_attributes,
+                                    &EngineWorld::check_keys,    &EngineWorld::check_value,
+                                    &EngineWorld::allocate,      &EngineWorld::allocate,
+                                    &EngineWorld::allocate,      &EngineWorld::clone,
+                                    &EngineWorld::clone,         &EngineWorld::clone,
+                                    &EngineWorld::truncate,      &EngineWorld::unlink,
+                                    &EngineWorld::check_holes,   &EngineWorld::read_back};
+  return random_.one_in(2) ? common_step() : (this->*kCalls[random_.below(std::size(kCalls))])();
+}
+
+/// What was confirmed before stays, what is confirmed now holds, and reads go on.
+bool EngineWorld::step_after_failure() {
+  switch (random_.below(6)) {
+    case 0:
+      return sync_one();
+    case 1:
+      return sync_all();
+    case 2:
+      return background();
+    default:
+      return read_back();
+  }
+}
+
 std::string EngineWorld::pick_path() {
   const std::string folder = pick(random_, kFolders);
   const bool below = random_.one_in(3) && model_.names().contains(folder);
@@ -171,8 +284,15 @@ std::string EngineWorld::pick_path() {
 std::string EngineWorld::pick_file() {
   std::vector<std::string> files;
   for (const auto& [path, inode] : model_.names())
-    if (path != kFolders[0] && path != kFolders[1]) files.push_back(path);
+    if (!is_folder(path)) files.push_back(path);
   return files.empty() ? "" : files[random_.below(files.size())];
+}
+
+std::optional<InodeId> EngineWorld::pick_inode() {
+  if (workload_ == Workload::kWide && !held_.empty() && random_.one_in(4))
+    return *std::next(held_.begin(), static_cast<std::ptrdiff_t>(random_.below(held_.size())));
+  const std::string path = pick_file();
+  return path.empty() ? std::nullopt : std::optional(model_.names().at(path));
 }
 
 /// No zeros, and different for each call and place.
@@ -184,152 +304,15 @@ std::string EngineWorld::fresh_bytes(std::size_t size) {
   return bytes;
 }
 
+bool EngineWorld::has_name(InodeId inode) const {
+  const auto& names = model_.names();
+  return std::any_of(names.begin(), names.end(),
+                     [&](const auto& name) { return name.second == inode; });
+}
+
 InodeId EngineWorld::folder_of(const std::string& path) const {
   const auto slash = path.rfind('/');
   return slash == std::string::npos ? kRootInode : model_.names().at(path.substr(0, slash));
-}
-
-bool EngineWorld::create(bool folder) {
-  const std::string path = folder ? pick(random_, kFolders) : pick_path();
-  if (model_.names().contains(path)) return true;
-  VolumeModel::Names next = model_.names();
-  next[path] = VolumeModel::kUnknown;
-  model_.begin_names(std::move(next));
-  NewNode node;
-  node.mode = folder ? kFolderMode : kFileMode;
-  const auto entry = engine_->create(folder_of(path), last_name(path), node);
-  if (!did("create", entry)) return false;
-  model_.created(path, entry->inode, folder);
-  return true;
-}
-
-bool EngineWorld::write() {
-  const std::string path = pick_file();
-  if (path.empty()) return create(false);
-  const InodeId file = model_.names().at(path);
-  const std::uint64_t size = 1 + random_.below(random_.one_in(2) ? 300 : kWriteSizeMax);
-  std::string next = model_.bytes(file);
-  WriteOptions options;
-  options.append = random_.one_in(4) && next.size() < kOffsetMax;
-  const std::uint64_t offset = options.append ? next.size() : random_.below(kOffsetMax);
-  const std::string bytes = fresh_bytes(size);
-  if (next.size() < offset + size) next.resize(offset + size);
-  next.replace(offset, size, bytes);
-  model_.written_in_parts(file);
-  model_.begin_bytes(file, std::move(next));
-  return did("write", engine_->write(file, options.append ? 0 : offset, as_bytes(bytes), options));
-}
-
-bool EngineWorld::truncate() {
-  const std::string path = pick_file();
-  if (path.empty()) return true;
-  const InodeId file = model_.names().at(path);
-  std::string next = model_.bytes(file);
-  next.resize(random_.one_in(3) ? 0 : random_.below(kOffsetMax));
-  AttributeChange change;
-  change.size = next.size();
-  model_.written_in_parts(file);
-  model_.begin_bytes(file, std::move(next));
-  if (!did("truncate", engine_->set_attributes(file, change))) return false;
-  model_.cut(file);
-  return true;
-}
-
-bool EngineWorld::put() {
-  const std::string path = pick(random_, kKeys);
-  const std::string value = fresh_bytes(random_.one_in(8) ? 0 : 1 + random_.below(kWriteSizeMax));
-  const auto old = model_.names().find(path);
-  if (old != model_.names().end()) {
-    const InodeId file = old->second;
-    model_.begin_bytes(file, value);
-    if (!did("put", engine_->put(path, as_bytes(value)))) return false;
-    model_.committed(file);
-    return true;
-  }
-  const auto slash = path.find('/');
-  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash);
-  const bool makes_folder = !folder.empty() && !model_.names().contains(folder);
-  model_.begin_value(path, value);
-  if (!did("put", engine_->put(path, as_bytes(value)))) return false;
-  if (makes_folder) {
-    const auto made = engine_->lookup(kRootInode, folder);
-    if (!did("lookup", made)) return false;
-    model_.created(folder, made->inode, true);
-  }
-  const auto entry = engine_->lookup(folder_of(path), last_name(path));
-  if (!did("lookup", entry)) return false;
-  model_.created(path, entry->inode, false, value);
-  return true;
-}
-
-bool EngineWorld::rename() {
-  const std::string from = pick_file(), to = pick_path();
-  if (from.empty()) return true;
-  VolumeModel::Names next = model_.names();
-  const InodeId file = next.at(from);
-  const auto old = next.find(to);
-  const bool replaces = old != next.end();
-  if (replaces && old->second == file) return true;
-  next.erase(from);
-  next[to] = file;
-  const InodeId from_folder = folder_of(from), to_folder = folder_of(to);
-  model_.begin_names(std::move(next), replaces ? std::optional(file) : std::nullopt);
-  if (!did("rename", engine_->rename(from_folder, last_name(from), to_folder, last_name(to),
-                                     RenameMode::kReplace)))
-    return false;
-  if (replaces) model_.committed(file);
-  return true;
-}
-
-bool EngineWorld::link() {
-  const std::string from = pick_file(), to = pick_path();
-  if (from.empty() || model_.names().contains(to)) return true;
-  VolumeModel::Names next = model_.names();
-  const InodeId file = next[to] = next.at(from);
-  model_.begin_names(std::move(next));
-  return did("link", engine_->link(file, folder_of(to), last_name(to)));
-}
-
-bool EngineWorld::unlink() {
-  const std::string path = pick_file();
-  if (path.empty()) return true;
-  VolumeModel::Names next = model_.names();
-  next.erase(path);
-  model_.begin_names(std::move(next));
-  return did("unlink", engine_->unlink(folder_of(path), last_name(path)));
-}
-
-bool EngineWorld::sync_one() {
-  const std::string path = pick_file();
-  if (path.empty()) return true;
-  const InodeId file = model_.names().at(path);
-  if (!did("sync", engine_->sync(file))) return false;
-  model_.synced(file);
-  return true;
-}
-
-bool EngineWorld::sync_all() {
-  if (!did("sync_all", engine_->sync_all())) return false;
-  model_.synced_all();
-  return true;
-}
-
-bool EngineWorld::background() {
-  // Now and then long enough for a checkpoint.
-  clock_.advance(random_.one_in(4) ? 61'000'000'000 : 300'000'000 * random_.below(6));
-  engine_->run_background();
-  return problem_.empty() && !disk_->stopped();
-}
-
-bool EngineWorld::read_back() {
-  const std::string path = pick_file();
-  if (path.empty()) return true;
-  const InodeId file = model_.names().at(path);
-  const std::string& expected = model_.bytes(file);
-  std::string found;
-  if (!read(file, expected.size(), found)) return false;
-  if (found != expected) problem_ = "read: not what was written to " + path;
-  return problem_.empty();
 }
 
 }  // namespace kvsyncfs

@@ -95,7 +95,10 @@ void Connection::receive() {
     taken += size;
     if (counts_) count(counts_->bytes_received, size);
     const Status status = receiver_.received(size);
-    if (!status) return fail(status.error());
+    if (!status) {
+      if (auto words = owner_->last_words(status.error())) send(std::move(*words));
+      return fail(status.error());
+    }
     if (!is_open()) return;
     if (size < room[0].size() + room[1].size()) return wait_readable();
   }

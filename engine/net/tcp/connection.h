@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <memory>
+#include <optional>
 
 #include "engine/net/tcp/receiver.h"
 #include "engine/net/tcp/sender.h"
@@ -18,6 +19,8 @@ class ConnectionOwner : public FrameSink {
  public:
   /// The connection is closed already. Not called after close(). Thread: the loop.
   virtual void on_closed(const Error& why) = 0;
+  /// What to say before the connection is closed for what came in. Thread: the loop.
+  virtual std::optional<OutFrame> last_words(const Error& why) = 0;
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {

@@ -42,6 +42,7 @@ class Peer final : public ConnectionOwner, public std::enable_shared_from_this<P
   Result<MutableBytes> begin_frame(const FrameHeader& header) override;
   Status take_frame(const FrameHeader& header, std::string head, std::uint16_t code) override;
   void on_closed(const Error& why) override;
+  std::optional<OutFrame> last_words(const Error& why) override;
 
  private:
   enum class State : unsigned char { kDialing, kUp, kDown, kStopped };
@@ -81,6 +82,7 @@ class Peer final : public ConnectionOwner, public std::enable_shared_from_this<P
   std::shared_ptr<boost::asio::ip::tcp::socket> dialing_;  // with the handler of its connect
   std::shared_ptr<Connection> greeting_;                   // while the handshake lasts
   std::optional<DialerHandshake> handshake_;
+  bool was_refused_ = false;  // by the other side, who knows why
   std::uint64_t handshake_end_ns_ = kNever, retry_at_ns_ = kNever;
   unsigned failures_ = 0;  // in a row
   std::optional<Code> told_;

@@ -49,6 +49,7 @@ void Peer::dial() {
 void Peer::on_connected(tcp::socket socket) {
   greeting_ = std::make_shared<Connection>(std::move(socket), shared_.regions, *this);
   handshake_.emplace(shared_.self, node_, shared_.make_nonce());
+  was_refused_ = false;
   OutFrame hello;
   hello.type = FrameType::kHello;
   hello.head = handshake_->hello_head();
@@ -58,17 +59,9 @@ void Peer::on_connected(tcp::socket socket) {
 }
 
 Status Peer::on_handshake(const FrameHeader& header, std::string_view head) {
+  was_refused_ = header.type == FrameType::kRefuse;
   auto step = handshake_->on_frame(header, head);
-  if (!step) {
-    if (header.type != FrameType::kRefuse) {
-      OutFrame refuse;
-      refuse.type = FrameType::kRefuse;
-      refuse.kind = to_wire(step.error().code);
-      refuse.head = error_head(step.error());
-      greeting_->send(std::move(refuse));
-    }
-    return step.error();
-  }
+  if (!step) return step.error();
   if (step->answer) {
     OutFrame answer;
     answer.type = *step->answer;
@@ -98,6 +91,11 @@ void Peer::become_up() {
   shared_.schedule(heartbeat_.due_ns());
   if (shared_.handlers.on_peer) shared_.handlers.on_peer({node_, true, peer.incarnation, Error()});
   pump();
+}
+
+std::optional<OutFrame> Peer::last_words(const Error& why) {
+  if (!handshake_ || was_refused_) return std::nullopt;
+  return refuse_frame(why);
 }
 
 void Peer::on_closed(const Error& why) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "engine/base/checksum.h"
+#include "engine/net/tcp/handshake.h"
 
 namespace kvsyncfs {
 namespace {
@@ -17,6 +18,14 @@ constexpr std::size_t kStagePartsMax = 96;
 constexpr int kRoundsMax = 32;  // of one turn: up to 8 MiB
 
 }  // namespace
+
+OutFrame refuse_frame(const Error& why) {
+  OutFrame frame;
+  frame.type = FrameType::kRefuse;
+  frame.kind = to_wire(why.code);
+  frame.head = error_head(why);
+  return frame;
+}
 
 void Sender::push(OutFrame frame) {
   Sending sending;

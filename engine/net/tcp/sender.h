@@ -32,6 +32,9 @@ struct OutFrame {
   std::shared_ptr<const void> token;  ///< dropped when the frame is sent: gives credits back
 };
 
+/// The frame that says why a connection is not wanted.
+OutFrame refuse_frame(const Error& why);
+
 class Sender {
  public:
   explicit Sender(const Regions& regions) : regions_(regions) {}

@@ -150,17 +150,14 @@ Status Session::take_read(const FrameHeader& header, std::string_view head) {
 }
 
 Status Session::on_handshake(const FrameHeader& header, std::string_view head) {
+  was_refused_ = header.type == FrameType::kRefuse;
   auto step = handshake_->on_frame(header, head);
-  Status admitted;
-  if (step && step->is_done) {
+  if (!step) return step.error();
+  if (step->is_done) {
     peer_ = handshake_->peer();
     counts_ = shared_.counts_of(peer_.node);
-    admitted = counts_ ? host_.admit(*this) : Error(Code::kBusy, "too many nodes");
-  }
-  if (!step || !admitted) {
-    const Error why = step ? admitted.error() : step.error();
-    if (header.type != FrameType::kRefuse) send_refusal(why);
-    return why;
+    if (!counts_) return Error(Code::kBusy, "too many nodes");
+    KVSYNCFS_TRY(host_.admit(*this));
   }
   OutFrame answer;
   answer.type = *step->answer;
@@ -176,17 +173,14 @@ Status Session::on_handshake(const FrameHeader& header, std::string_view head) {
   return {};
 }
 
-void Session::send_refusal(const Error& why) {
-  OutFrame frame;
-  frame.type = FrameType::kRefuse;
-  frame.kind = to_wire(why.code);
-  frame.head = error_head(why);
-  connection_->send(std::move(frame));
+std::optional<OutFrame> Session::last_words(const Error& why) {
+  if (!handshake_ || was_refused_) return std::nullopt;
+  return refuse_frame(why);
 }
 
 void Session::refuse(const Error& why) {
   if (!is_open()) return;
-  send_refusal(why);
+  connection_->send(refuse_frame(why));
   connection_->close();
   on_closed(why);
 }

@@ -46,6 +46,7 @@ class Session final : public ConnectionOwner, public std::enable_shared_from_thi
   Result<MutableBytes> begin_frame(const FrameHeader& header) override;
   Status take_frame(const FrameHeader& header, std::string head, std::uint16_t code) override;
   void on_closed(const Error& why) override;
+  std::optional<OutFrame> last_words(const Error& why) override;
 
  private:
   /// What is unanswered of the peer. Shared with the answers on their way.
@@ -58,13 +59,13 @@ class Session final : public ConnectionOwner, public std::enable_shared_from_thi
   Status take_credits(const FrameHeader& header);
   void take_request(const FrameHeader& header, std::string head);
   Status take_read(const FrameHeader& header, std::string_view head);
-  void send_refusal(const Error& why);
 
   Shared& shared_;
   SessionHost& host_;
   const std::string address_;
   std::shared_ptr<Connection> connection_;  // null when ended; answers keep it while they send
   std::optional<AcceptorHandshake> handshake_;
+  bool was_refused_ = false;  // by the other side, who knows why
   std::uint64_t handshake_end_ns_;
   PeerIdentity peer_;
   std::shared_ptr<LivePeerCounts> counts_;  // shared with what this node asks of that one

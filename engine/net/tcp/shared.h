@@ -17,8 +17,8 @@ inline constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max(
 
 struct Shared {
   Shared(Clock& c, Random& r, TcpOptions o)
-      : clock(c),
-        random(r),
+      : clock{c},
+        random{r},
         options(std::move(o)),
         self{options.node, options.incarnation, options.volume, options.secret,
              Welcome{options.grant_calls, options.grant_bytes}},

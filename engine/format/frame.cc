@@ -100,6 +100,14 @@ Result<FrameHeader> decode_frame_header(std::string_view bytes) {
   return h;
 }
 
+FrameTrailer make_trailer(std::uint32_t content_checksum, std::uint16_t code) {
+  std::string rest;
+  Writer writer(rest);
+  writer.u16(code);
+  writer.u16(0);
+  return {crc32c(as_bytes(rest), content_checksum), code};
+}
+
 std::string encode(const FrameTrailer& trailer) {
   std::string bytes;
   bytes.reserve(kFrameTrailerSize);

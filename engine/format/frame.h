@@ -18,7 +18,7 @@
 //     44      4  CRC32C of bytes 0 to 43
 //
 // offset  bytes  trailer
-//      0      4  CRC32C of head and body
+//      0      4  CRC32C of head, body and bytes 4 to 7 of the trailer
 //      4      2  error number: the body's source went away while it was sent
 //      6      2  zeros
 //
@@ -91,6 +91,8 @@ std::string encode(const FrameHeader& header);
 /// limits of its type. Errors: kNewerFormat (another major version), kCorrupt.
 Result<FrameHeader> decode_frame_header(std::string_view bytes);
 
+/// The trailer behind a head and body with that CRC32C.
+FrameTrailer make_trailer(std::uint32_t content_checksum, std::uint16_t code);
 /// Exactly kFrameTrailerSize bytes.
 std::string encode(const FrameTrailer& trailer);
 /// Errors: kCorrupt.

@@ -113,7 +113,7 @@ Status Receiver::finish(bool* waits) {
   KVSYNCFS_ASSIGN(const FrameTrailer trailer,
                   decode_frame_trailer(buffered().substr(0, kFrameTrailerSize)));
   begin_ += kFrameTrailerSize;
-  if (trailer.checksum != checksum_)
+  if (trailer != make_trailer(checksum_, trailer.code))
     return Error(Code::kCorrupt, "frame: bad checksum of head and body");
   part_ = Part::kHeader;
   return sink_->take_frame(header_, std::move(head_), trailer.code);

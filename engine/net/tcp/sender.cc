@@ -89,7 +89,7 @@ bool Sender::stage_body(Sending& sending) {
           regions_.copy({frame.region->key}, frame.region->offset + sending.made, copy);
       if (!copied) {  // the header has promised the bytes: zeros, and the trailer says so
         std::memset(copy.data(), 0, copy.size());
-        sending.trailer.code = to_wire(copied.error().code);
+        sending.code = to_wire(copied.error().code);
       }
       bounce_used_ += size;
       bytes = copy;
@@ -97,7 +97,7 @@ bool Sender::stage_body(Sending& sending) {
       bytes = frame.body.bytes.subspan(sending.made, size);
     }
     if (size == 0) return false;
-    sending.trailer.checksum = crc32c(bytes, sending.trailer.checksum);
+    sending.checksum = crc32c(bytes, sending.checksum);
     sending.made += static_cast<std::uint32_t>(size);
     stage(bytes.data(), size);
   }
@@ -111,11 +111,11 @@ void Sender::stage_frames() {
     if (!sending.has_begun) {
       sending.has_begun = true;
       stage(sending.prefix.data(), sending.prefix.size());
-      sending.trailer.checksum = crc32c(as_bytes(sending.frame.head));
+      sending.checksum = crc32c(as_bytes(sending.frame.head));
     }
     if (!stage_body(sending)) return;
     if (sending.prefix.size() > kFrameHeaderSize || sending.body_size > 0) {
-      sending.trailer_bytes = encode(sending.trailer);
+      sending.trailer_bytes = encode(make_trailer(sending.checksum, sending.code));
       stage(sending.trailer_bytes.data(), sending.trailer_bytes.size());
     }
     sending.end = stream_staged_;

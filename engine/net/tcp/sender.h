@@ -64,7 +64,8 @@ class Sender {
     std::string prefix;  // header and head
     OutFrame frame;
     std::uint32_t body_size = 0, made = 0;  // bytes of the body: all, staged so far
-    FrameTrailer trailer;
+    std::uint32_t checksum = 0;             // of head and body so far
+    std::uint16_t code = 0;                 // of the trailer
     std::string trailer_bytes;
     bool has_begun = false;
     std::uint64_t end = 0;  // of the frame, in the stream of all bytes

@@ -57,6 +57,15 @@ TEST(Frame, GoldenTrailer) {
   EXPECT_EQ(decode_frame_trailer(encode(trailer)).value(), trailer);
 }
 
+TEST(Frame, TheTrailersChecksumCoversItsErrorNumber) {
+  const std::string content = "head and body";
+  const FrameTrailer whole = make_trailer(crc32c(as_bytes(content)), 0);
+  const FrameTrailer stale = make_trailer(crc32c(as_bytes(content)), 21);
+  EXPECT_EQ(whole.checksum, crc32c(as_bytes(content + std::string(4, '\0'))));
+  EXPECT_EQ(stale.checksum, crc32c(as_bytes(content + bytes_of({21, 0, 0, 0}))));
+  EXPECT_EQ(stale.code, 21);
+}
+
 TEST(Frame, GoldenHeads) {
   Hello hello;
   hello.minor = 7;

@@ -71,7 +71,7 @@ class RawPeer {
     std::string bytes = encode(header);
     bytes.append(head).append(body);
     if (header.has_trailer())
-      bytes += encode(FrameTrailer{crc32c(as_bytes(body), crc32c(as_bytes(head))), 0});
+      bytes += encode(make_trailer(crc32c(as_bytes(body), crc32c(as_bytes(head))), 0));
     return bytes;
   }
   bool send(FrameType type, std::string head = {}, std::string body = {}, std::uint64_t request = 0,

@@ -255,7 +255,61 @@ TEST_F(MakeStore, DamagedSuperblockCopyIsFoundAndRepaired) {
   }
 }
 
-TEST_F(MakeStore, ScrubFindsAFlippedByteOfFileData) {
+TEST_F(MakeStore, CheckOfACrashedStoreIsCleanAndChangesNoByte) {
+  ASSERT_TRUE(make());
+  EngineOptions engine;
+  engine.store = options_.store;
+  auto opened = Engine::open(*disk_, *clock_, *random_, engine).value();
+  ASSERT_TRUE(opened->put("a/b", as_bytes(std::string(100000, 'v'))));
+  ASSERT_TRUE(opened->sync_all());
+  ASSERT_TRUE(opened->put("a/c", as_bytes(std::string(50000, 'w'))));
+  opened.reset();  // without close(), as a process that is killed
+  stdfs::remove(options_.store + "/lock");
+  const auto before = image();
+  for (const bool scrub : {false, true}) {
+    const auto result = check(false, scrub);
+    ASSERT_TRUE(result) << describe(result.error());
+    EXPECT_EQ(result->status(), kFsckClean) << problems_;
+    EXPECT_EQ(image(), before);
+  }
+}
+
+TEST_F(MakeStore, FormatOfANewerVersionIsRefusedUntouched) {
+  const auto made = make();
+  ASSERT_TRUE(made);
+  Superblock newer = *made;
+  newer.incompatible = 1;
+  put("superblock", encode_superblock_file(newer));
+  auto before = image();
+  for (const bool repair : {false, true}) EXPECT_EQ(check(repair).error().code, Code::kNewerFormat);
+  EXPECT_EQ(image(), before);
+
+  newer.incompatible = 0;
+  newer.read_only_compatible = 1;
+  put("superblock", encode(newer) + std::string(kSuperblockSize, 'x'));
+  before = image();
+  EXPECT_EQ(check()->status(), kFsckLeft) << "reading is allowed, and a copy is damaged";
+  EXPECT_EQ(check(true).error().code, Code::kNewerFormat);
+  EXPECT_EQ(image(), before);
+}
+
+TEST_F(MakeStore, GarbageAndACutSuperblockAreMadeOfTheOtherCopy) {
+  ASSERT_TRUE(make());
+  const std::string good = read(options_.store + "/superblock");
+  const std::string junk(kSuperblockSize, 'j');
+  for (const std::string& bytes :
+       {junk + good.substr(kSuperblockSize), good.substr(0, kSuperblockSize) + junk,
+        good.substr(0, kSuperblockSize), good.substr(0, kSuperblockSize + 100)}) {
+    put("superblock", bytes);
+    EXPECT_EQ(check()->status(), kFsckLeft);
+    EXPECT_EQ(check(true)->status(), kFsckCorrected);
+    EXPECT_EQ(problems_.rfind("mended: ", 0), 0u) << problems_;
+    EXPECT_EQ(read(options_.store + "/superblock"), good);
+    EXPECT_EQ(check()->status(), kFsckClean);
+  }
+}
+
+TEST_F(MakeStore, ScrubNamesTheFilesOfAllBadPages) {
   ASSERT_TRUE(make());
   fill_store();
   std::string path;
@@ -264,14 +318,21 @@ TEST_F(MakeStore, ScrubFindsAFlippedByteOfFileData) {
       path = entry.path();
   ASSERT_FALSE(path.empty());
   std::string bytes = read(path);
-  bytes[bytes.find("vvvv") + 1] ^= 1;
+  const std::size_t data = bytes.find("vvvv");
+  for (const std::size_t page : {0, 3, 4}) bytes[data + page * 4096 + 7] ^= 1;
   std::ofstream(path, std::ios::binary) << bytes;
   EXPECT_EQ(check()->status(), kFsckClean) << "without --scrub data is not read";
   const auto result = check(false, true);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->bad_pages, 1u);
+  EXPECT_EQ(result->bad_pages, 3u);
+  EXPECT_EQ(result->pages_checked, 25u) << "it goes on behind a bad page";
   EXPECT_EQ(result->status(), kFsckLeft);
-  EXPECT_FALSE(problems_.empty());
+  EXPECT_NE(problems_.find("(/a/b): bytes 0 to 4095 cannot"), std::string::npos) << problems_;
+  EXPECT_NE(problems_.find("(/a/b): bytes 12288 to 20479 cannot"), std::string::npos) << problems_;
+  const auto repaired = check(true, true);
+  ASSERT_TRUE(repaired) << describe(repaired.error());
+  EXPECT_EQ(repaired->status(), kFsckLeft) << "what is lost is never called mended";
+  EXPECT_EQ(problems_.rfind("left: ", 0), 0u) << problems_;
 }
 
 }  // namespace

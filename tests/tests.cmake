@@ -105,7 +105,8 @@ file(GLOB benchmarks CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/bench/*_bench.c
 foreach(source ${benchmarks})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE kvsyncfs_engine kvsyncfs_testlib benchmark::benchmark)
+  target_link_libraries(${name} PRIVATE kvsyncfs_engine kvsyncfs_net kvsyncfs_testlib
+                        benchmark::benchmark)
 endforeach()
 
 foreach(rule arrows calls registered shape)

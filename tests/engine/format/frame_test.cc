@@ -177,6 +177,8 @@ TEST(Frame, CodesKeepTheirNumbers) {
   EXPECT_EQ(to_wire(Code::kNotFound), 1);
   EXPECT_EQ(to_wire(Code::kStale), 21);
   EXPECT_EQ(to_wire(Code::kNewerFormat), 26);
+  EXPECT_EQ(to_wire(Code::kShutdown), 28);
+  EXPECT_EQ(to_wire(Code::kDisconnected), 30);
   for (std::uint16_t number = 1; number <= to_wire(kLastCode); ++number)
     EXPECT_EQ(to_wire(from_wire(number)), number);
   EXPECT_EQ(from_wire(0), Code::kIo);

@@ -42,7 +42,7 @@ struct TransportCounters {
   std::uint64_t accepted = 0;            ///< connections
   std::uint64_t refused_secret = 0;      ///< a proof was wrong
   std::uint64_t refused_volume = 0;      ///< another volume
-  std::uint64_t refused_identity = 0;    ///< this node's own id, an older life, another node wanted
+  std::uint64_t refused_identity = 0;    ///< own id, older life, another node wanted, no member
   std::uint64_t refused_version = 0;     ///< another major version
   std::uint64_t refused_crowd = 0;       ///< too many connections
   std::uint64_t handshake_timeouts = 0;  ///< strangers who did not finish in time

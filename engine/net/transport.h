@@ -129,6 +129,9 @@ struct TransportHandlers {
   std::function<void(Incoming, Responder)> on_request;
   /// Once per change; a peer that stays down for the same reason is not told again.
   std::function<void(const PeerEvent&)> on_peer;
+  /// Whether a node that proved itself may connect to this one; empty = every node. The error is
+  /// sent to it; kNotPermitted for one that is no member.
+  std::function<Status(NodeId, Incarnation)> admit;
   /// Somebody came who was not let in: from where, and the one clear error.
   std::function<void(const std::string& address, const Error& why)> on_refused;
 };
@@ -145,7 +148,8 @@ class Transport {
   /// that moved is dialed anew. `addresses` are tried in turn; their form is the maker's. Errors:
   /// kInvalid (an address, none, or this node's own id), kShutdown.
   virtual Status set_peer(NodeId node, const std::vector<std::string>& addresses) = 0;
-  /// Forgets a peer: its calls end with kUnreachable or kDisconnected, soon.
+  /// Forgets a peer, soon: calls to it end with kDisconnected, and its connection to this node is
+  /// closed. It may come back unless `admit` refuses it.
   virtual void remove_peer(NodeId node) = 0;
 
   /// Sends a request. While a peer is being reached for the first time, it waits. While the peer is

@@ -94,6 +94,7 @@ void Connection::receive() {
     const auto size = static_cast<std::size_t>(result);
     taken += size;
     if (counts_) count(counts_->bytes_received, size);
+    owner_->on_heard();
     const Status status = receiver_.received(size);
     if (!status) {
       if (auto words = owner_->last_words(status.error())) send(std::move(*words));

@@ -19,6 +19,8 @@ class ConnectionOwner : public FrameSink {
  public:
   /// The connection is closed already. Not called after close(). Thread: the loop.
   virtual void on_closed(const Error& why) = 0;
+  /// Bytes came, if only a part of a frame: a sign of life. Thread: the loop.
+  virtual void on_heard() = 0;
   /// What to say before the connection is closed for what came in. Thread: the loop.
   virtual std::optional<OutFrame> last_words(const Error& why) = 0;
 };

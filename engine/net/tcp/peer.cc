@@ -79,7 +79,6 @@ std::shared_ptr<Connection> Peer::push_sendable() {
 }
 
 Result<MutableBytes> Peer::begin_frame(const FrameHeader& header) {
-  heartbeat_.on_heard(shared_.clock.boot_ns());
   if (handshake_ || header.type == FrameType::kPong) return MutableBytes{};
   if (header.type != FrameType::kReply)
     return Error(Code::kCorrupt, "a message that only a dialer sends");

@@ -42,6 +42,7 @@ class Peer final : public ConnectionOwner, public std::enable_shared_from_this<P
   Result<MutableBytes> begin_frame(const FrameHeader& header) override;
   Status take_frame(const FrameHeader& header, std::string head, std::uint16_t code) override;
   void on_closed(const Error& why) override;
+  void on_heard() override { heartbeat_.on_heard(shared_.clock.boot_ns()); }
   std::optional<OutFrame> last_words(const Error& why) override;
 
  private:

@@ -68,7 +68,6 @@ void Session::start() {
 
 Result<MutableBytes> Session::begin_frame(const FrameHeader& header) {
   if (handshake_) return MutableBytes{};
-  heartbeat_.on_heard(shared_.clock.boot_ns());
   if (header.type == FrameType::kPing) return MutableBytes{};
   if (header.type != FrameType::kRequest && header.type != FrameType::kRead)
     return Error(Code::kCorrupt, "a message that only an acceptor sends");

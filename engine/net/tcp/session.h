@@ -19,8 +19,8 @@ class Session;
 class SessionHost {
  public:
   virtual ~SessionHost() = default;
-  /// The node has proved itself. Errors: kStale (a later life of it is connected), kBusy (too
-  /// many).
+  /// The node has proved itself. Errors: those of the daemon's `admit`, kStale (a later life of it
+  /// is connected), kBusy (too many).
   virtual Status admit(Session& session) = 0;
   /// The session has ended. It may still be used until the host is back on the loop.
   virtual void on_ended() = 0;
@@ -46,6 +46,7 @@ class Session final : public ConnectionOwner, public std::enable_shared_from_thi
   Result<MutableBytes> begin_frame(const FrameHeader& header) override;
   Status take_frame(const FrameHeader& header, std::string head, std::uint16_t code) override;
   void on_closed(const Error& why) override;
+  void on_heard() override { heartbeat_.on_heard(shared_.clock.boot_ns()); }
   std::optional<OutFrame> last_words(const Error& why) override;
 
  private:

@@ -85,11 +85,15 @@ Status TcpTransportImpl::set_peer(NodeId node, const std::vector<std::string>& a
 void TcpTransportImpl::remove_peer(NodeId node) {
   std::lock_guard lock(peers_mutex_);
   const auto found = peers_.find(node);
-  if (found == peers_.end()) return;
-  asio::post(shared_.io, [peer = found->second] {
-    peer->stop(Error(Code::kDisconnected, "the peer was removed"));
+  std::shared_ptr<Peer> peer;
+  if (found != peers_.end()) {
+    peer = std::move(found->second);
+    peers_.erase(found);
+  }
+  asio::post(shared_.io, [this, node, peer = std::move(peer)] {
+    if (peer) peer->stop(Error(Code::kDisconnected, "the peer was removed"));
+    close_sessions(node);
   });
-  peers_.erase(found);
 }
 
 Result<std::shared_ptr<Peer>> TcpTransportImpl::find(NodeId node) const {
@@ -170,6 +174,7 @@ void count_refusal(LiveCounts& counts, Code code) {
       return count(counts.refused_volume);
     case Code::kExists:
     case Code::kStale:
+    case Code::kNotPermitted:
       return count(counts.refused_identity);
     case Code::kNewerFormat:
       return count(counts.refused_version);

@@ -40,7 +40,8 @@ struct TcpOptions {
   std::uint64_t read_bytes_max = 32u << 20;      ///< asked for and not received, of all peers
   std::uint64_t read_bytes_peer_max = 8u << 20;  ///< the same of one peer
   std::uint32_t grant_calls = 256;               ///< unanswered, that each peer may have here
-  std::uint32_t grant_bytes = 16u << 20;         ///< heads and bodies of them
+  /// A ping stands behind these, so the link must carry them in less than silence_ns.
+  std::uint32_t grant_bytes = 16u << 20;  ///< heads and bodies of them
 
   std::uint32_t sessions_max = 256;  ///< peers that may be connected to this node
   std::uint32_t strangers_max = 32;  ///< connections that have not proved anything yet

@@ -50,6 +50,7 @@ class TcpTransportImpl final : public TcpTransport, private SessionHost {
   void make_room_for_stranger();
   Status admit(Session& session) override;
   void on_ended() override;
+  void close_sessions(NodeId node);
   void schedule(std::uint64_t due_ns);  // Thread: any
   void set_timer();
   void on_time();

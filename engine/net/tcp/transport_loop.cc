@@ -84,14 +84,16 @@ void TcpTransportImpl::make_room_for_stranger() {
 }
 
 Status TcpTransportImpl::admit(Session& session) {
+  const PeerIdentity& peer = session.peer();
+  if (shared_.handlers.admit) KVSYNCFS_TRY(shared_.handlers.admit(peer.node, peer.incarnation));
   std::size_t count = 0;
   std::shared_ptr<Session> older;
   for (const auto& other : sessions_) {
     if (!other->is_open() || other->is_stranger()) continue;
     ++count;
-    if (other->peer().node == session.peer().node) older = other;
+    if (other->peer().node == peer.node) older = other;
   }
-  if (older && older->peer().incarnation > session.peer().incarnation)
+  if (older && older->peer().incarnation > peer.incarnation)
     return Error(Code::kStale, "a later life of this node is connected");
   if (older) {
     older->close();
@@ -104,6 +106,13 @@ Status TcpTransportImpl::admit(Session& session) {
 void TcpTransportImpl::on_ended() {
   asio::post(shared_.io,
              [this] { sessions_.remove_if([](const auto& s) { return !s->is_open(); }); });
+}
+
+void TcpTransportImpl::close_sessions(NodeId node) {
+  for (const auto& session : sessions_) {
+    if (session->is_open() && !session->is_stranger() && session->peer().node == node)
+      session->close();
+  }
 }
 
 void TcpTransportImpl::schedule(std::uint64_t due_ns) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -93,6 +94,10 @@ class TestNode {
     handlers.on_request = handler ? std::move(handler) : [this](Incoming in, Responder out) {
       requests.put(Request{std::move(in), std::move(out)});
     };
+    handlers.admit = [this](NodeId node, Incarnation) -> Status {
+      if (node.value == outcast) return Error(Code::kNotPermitted, "no member");
+      return {};
+    };
     handlers.on_peer = [this](const PeerEvent& event) { events.put(event); };
     handlers.on_refused = [this](const std::string&, const Error& why) { refusals.put(why); };
     transport_->start(std::move(handlers)).value();
@@ -125,6 +130,7 @@ class TestNode {
     return {};
   }
 
+  std::atomic<std::uint64_t> outcast = 0;  ///< a node that is not let in
   Inbox<PeerEvent> events;
   Inbox<Error> refusals;
   Inbox<Request> requests;

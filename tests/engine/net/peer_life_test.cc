@@ -171,6 +171,45 @@ TEST(PeerLife, ARemovedPeerIsForgotten) {
   EXPECT_EQ(asked.call(asker, 2, "x").error().code, Code::kUnreachable);
 }
 
+TEST(PeerLife, ABodyThatTricklesInIsASignOfLife) {
+  RawListener listener, clock;
+  TestNode asker(quick(1));
+  asker->set_peer({2}, {listener.address()}).value();
+  RawPeer slow = listener.accept();
+  ASSERT_TRUE(slow.accept_greeting(2, {16, 1 << 20}));
+  ASSERT_TRUE(asker.events.take()->is_up);
+  asker->set_peer({3}, {clock.address()}).value();
+  RawPeer ticking = clock.accept();
+  ASSERT_TRUE(ticking.accept_greeting(3, {16, 1 << 20}));
+  ASSERT_TRUE(asker.events.take()->is_up);
+  AlignedBuffer room(1000);
+  Asked asked;
+  ASSERT_TRUE(asked.call(asker, 2, "x", {}, room.bytes()));
+  const std::uint64_t request = slow.receive_message()->header.request;
+  std::string frame = slow.frame(FrameType::kReply, "y", std::string(1000, 'b'), request);
+  for (int tick = 0; tick < 12; ++tick) {  // three times as long as silence
+    ASSERT_EQ(ticking.receive()->header.type, FrameType::kPing);
+    ASSERT_TRUE(ticking.send(FrameType::kPong));
+    ASSERT_TRUE(slow.send_bytes(frame.substr(0, 60)));
+    frame.erase(0, 60);
+  }
+  ASSERT_TRUE(slow.send_bytes(frame));
+  EXPECT_TRUE(asked.answer());
+}
+
+TEST(PeerLife, ANodeThatWasRemovedIsClosedAndLetInNoMore) {
+  TestNode server(test_options(2));
+  TestNode asker(test_options(1));
+  asker.join(2, server.address());
+  server.outcast = 1;
+  server->remove_peer({1});
+  EXPECT_EQ(asker.events.take()->why.code, Code::kDisconnected);
+  EXPECT_EQ(server.refusals.take()->code, Code::kNotPermitted);
+  EXPECT_EQ(asker.events.take()->why.code, Code::kNotPermitted);
+  server.outcast = 0;
+  EXPECT_TRUE(asker.events.take()->is_up);
+}
+
 TEST(PeerLife, APeerThatMovedIsReachedThere) {
   auto here = std::make_unique<TestNode>(test_options(2));
   TestNode there(test_options(2));

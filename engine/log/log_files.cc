@@ -177,11 +177,11 @@ Status LogFiles::finish_next_file() {
 }
 
 Status LogFiles::trim(Position position) {
-  bool changed = false;
   while (!closed_.empty() && closed_.front().last <= position) {
     KVSYNCFS_TRY(release(closed_.front()));
+    // One by one: a crash that keeps an older file and loses a younger one would leave a gap.
+    KVSYNCFS_TRY(disk_.sync_directory(options_.directory));
     closed_.pop_front();
-    changed = true;
   }
   if (active_) {
     auto& batches = active_->untrimmed;
@@ -191,7 +191,7 @@ Status LogFiles::trim(Position position) {
     }
   }
   update_held();
-  return changed ? disk_.sync_directory(options_.directory) : Status{};
+  return {};
 }
 
 /// A file that is not needed becomes a spare of a new generation, or goes. The caller syncs the

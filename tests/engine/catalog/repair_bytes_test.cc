@@ -55,6 +55,14 @@ TEST_F(CatalogRepair, ReverseIndexIsThatOfTheExtents) {
   EXPECT_EQ(catalog->segment_extents(segment, 0, 10)->size(), 2u);
 }
 
+TEST_F(CatalogRepair, HoleIsNotFilledFromTheReverseIndex) {
+  repair([&](auto& batch) {
+    put(batch, reverse_key(file, {150, 10, segment, 90}), encode_length(10));
+  });
+  expect_mended("reverse record at 90 names no extent");
+  EXPECT_EQ(catalog.extents(file), file_extents);
+}
+
 TEST_F(CatalogRepair, ExtentComesBackFromTheReverseIndex) {
   for (const bool junk : {false, true}) {
     repair([&](auto& batch) {

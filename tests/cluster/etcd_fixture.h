@@ -29,7 +29,10 @@ class EtcdLogCluster : public ::testing::Test {
     void follow() {
       following = true;
       watcher = std::thread([this] {
-        while (following) (void)log->run_watch(kSecond / 20);
+        while (following) {
+          if (!log->run_watch(kSecond / 20))
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
       });
       keeper = std::thread([this] {
         while (following) {

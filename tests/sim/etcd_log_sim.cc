@@ -10,6 +10,8 @@
 namespace kvsyncfs {
 namespace {
 
+using ::testing::Test;
+
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
@@ -40,22 +42,30 @@ TEST(EtcdLogSim, AllNodesApplyOneOrderUnderEveryFault) {
   EXPECT_GT(totals.withheld, 0u);
 }
 
+/// Part of the nodes are ahead of what etcd is put back to; others may go on and reach that place.
+void run_restore(std::uint64_t seed) {
+  EtcdWorld world(seed + 1'000'000, 3);
+  world.run(150);
+  world.take_backup();
+  world.run(150);
+  world.restore();
+  if (seed % 2 == 0) world.run(200);
+  world.etcd().faults = {};
+  world.etcd().meanwhile = [] {};
+  world.etcd().elect_leader();
+  world.expect_ahead_nodes_refuse();
+  ASSERT_EQ(world.problem(), "") << "seed " << seed;
+}
+
 TEST(EtcdLogSim, NodesAheadOfARestoredEtcdRefuseIt) {
   const std::uint64_t first = from_environment("KVSYNCFS_SIM_SEED", 1);
   const std::uint64_t count = from_environment("KVSYNCFS_SIM_SEEDS", kSeeds) / 5 + 1;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    EtcdWorld world(seed + 1'000'000, 3);
-    world.run(150);
-    world.take_backup();
-    world.run(150);
-    world.restore();
-    if (seed % 2 == 0) world.run(200);  // others may go on and reach the old place
-    world.etcd().faults = {};
-    world.etcd().meanwhile = [] {};
-    world.etcd().elect_leader();
-    world.expect_ahead_nodes_refuse();
-    ASSERT_EQ(world.problem(), "") << "seed " << seed;
-  }
+  for (std::uint64_t seed = first; seed < first + count && !Test::HasFailure(); ++seed)
+    run_restore(seed);
+}
+
+TEST(EtcdLogSim, RestoresThatOnceWentWrongAreRefused) {
+  for (const std::uint64_t seed : {28, 246, 497, 640, 948}) run_restore(seed);
 }
 
 }  // namespace

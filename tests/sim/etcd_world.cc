@@ -34,7 +34,7 @@ EtcdWorld::EtcdWorld(std::uint64_t seed, std::size_t node_count)
   const auto rate = [this](std::uint64_t n) {
     return random_.one_in(3) ? 0 : n + random_.below(n);
   };
-  etcd_.faults = {rate(12), rate(12), rate(12), rate(4), rate(6), rate(12)};
+  etcd_.faults = {rate(12), rate(12), rate(12), rate(15), rate(4), rate(6), rate(12)};
   etcd_.meanwhile = [this] {
     if (depth_ < kDepthMax && random_.one_in(3)) act();
   };
@@ -54,10 +54,11 @@ std::string EtcdWorld::session_name(const std::string& node, std::uint64_t incar
 
 void EtcdWorld::note_put(const etcd::KeyValue& put) {
   const etcd::LogKeys keys(kVolume, 1);
-  if (keys.parse_batch(put.key)) batch_ = put.value;
+  if (keys.parse_batch(put.key)) batch_ = put;
   if (put.key != keys.count()) return;
   if (!batch_) return fail("a count without a batch");
-  note_entries(*batch_);
+  note_entries(batch_->value);
+  newest_ = {static_cast<std::uint64_t>(put.version), put.mod_revision, batch_->key};
   batch_.reset();
 }
 
@@ -109,6 +110,7 @@ void EtcdWorld::check_result(Node& node, const Sent& sent, const Result<Position
   }
   switch (result.error().code) {
     case Code::kBusy:
+    case Code::kNoSpace:
       forbidden_.insert(sent.entry);
       if (seen_.contains(sent.entry)) fail("refused and in the log: " + sent.entry);
       break;
@@ -202,7 +204,7 @@ void EtcdWorld::open(Node& node) {
     if (code == Code::kCorrupt && !restored_) fail(describe(started.error()));
     if (code == Code::kStale) {  // the snapshot of a peer
       node.applied = truth_;
-      node.known = {};
+      node.known = newest_;
     }
     return;
   }
@@ -327,7 +329,7 @@ void EtcdWorld::drive(Node& node) {
   keep(node);
 }
 
-void EtcdWorld::take_backup() { backup_ = {etcd_.backup(), truth_.size(), seen_, ended_}; }
+void EtcdWorld::take_backup() { backup_ = {etcd_.backup(), truth_.size(), seen_, ended_, newest_}; }
 
 void EtcdWorld::restore() {
   etcd_.restore(backup_.state);
@@ -335,6 +337,7 @@ void EtcdWorld::restore() {
   truth_.resize(backup_.entries);
   seen_ = backup_.seen;
   ended_ = backup_.ended;
+  newest_ = backup_.newest;
 }
 
 void EtcdWorld::expect_ahead_nodes_refuse() {
@@ -345,8 +348,8 @@ void EtcdWorld::expect_ahead_nodes_refuse() {
     bool refuses = false;
     for (int i = 0; i < 100 && !refuses; ++i) {
       const Status status = node->log->run_watch(1'500 * kMillisecond);
-      refuses = !status &&
-                (status.error().code == Code::kCorrupt || status.error().code == Code::kFenced);
+      const Code code = status ? Code::kTimeout : status.error().code;
+      refuses = code == Code::kCorrupt || code == Code::kFenced || code == Code::kStale;
     }
     if (!refuses) fail(node->name + " goes on with a log that was put back");
   }

@@ -88,9 +88,10 @@ class EtcdWorld {
   int depth_ = 0;
   std::uint64_t names_ = 0;
 
-  std::optional<std::string> batch_;   ///< put, its count not yet
-  std::vector<std::string> truth_;     ///< [0] is position 1
-  std::vector<std::string> sessions_;  ///< all that ever were, "node/incarnation"
+  std::optional<etcd::KeyValue> batch_;  ///< put, its count not yet
+  AppliedBatch newest_;                  ///< with the end of the truth
+  std::vector<std::string> truth_;       ///< [0] is position 1
+  std::vector<std::string> sessions_;    ///< all that ever were, "node/incarnation"
   std::set<std::string> seen_, ended_, forbidden_;
   std::uint64_t confirmed_ = 0;
   EtcdLogCounters counters_;
@@ -98,6 +99,7 @@ class EtcdWorld {
     std::shared_ptr<const SimEtcd::State> state;
     std::size_t entries = 0;
     std::set<std::string> seen, ended;
+    AppliedBatch newest;
   };
   Backup backup_;
   bool restored_ = false;

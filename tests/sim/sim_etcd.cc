@@ -228,7 +228,12 @@ class SimEtcdClient final : public etcd::EtcdClient {
       etcd_.late_.push_back({due_ns, request});
       return lose(deadline_ns);
     }
-    return ask<Result<etcd::TxnReply>>(deadline_ns, [&] { return etcd_.carry_out(request); });
+    return ask<Result<etcd::TxnReply>>(deadline_ns, [&]() -> Result<etcd::TxnReply> {
+      const bool full = hit(etcd_.faults.no_space) && !request.compares.empty();
+      if (full && etcd_.random_.one_in(2)) return Code::kNoSpace;
+      auto reply = etcd_.carry_out(request);
+      return full ? Code::kNoSpace : std::move(reply);
+    });
   }
   Result<etcd::Lease> grant_lease(std::int64_t ttl_s, std::uint64_t deadline_ns) override {
     return ask<Result<etcd::Lease>>(deadline_ns, [&]() -> Result<etcd::Lease> {

@@ -89,7 +89,7 @@ Result<Position> EtcdLogImpl::wait_for(const Ticket& ticket, std::uint64_t deadl
         return Error(Code::kTimeout, "append to the log");
       }
     }
-    run_append();
+    send(deadline_ns);
     std::unique_lock lock(queue_mutex_);
     const std::uint64_t now_ns = clock_.boot_ns();
     const std::uint64_t until_ns = std::min(next_sending_ns(), deadline_ns);
@@ -105,7 +105,11 @@ std::uint64_t EtcdLogImpl::next_sending_ns() const {
   return queue_.empty() || landed_.size() >= kLandedMax ? kNever : 0;
 }
 
-std::uint64_t EtcdLogImpl::run_append() {
+std::uint64_t EtcdLogImpl::run_append() { return send(kNever); }
+
+/// run_append(), by somebody who waits no longer than that.
+std::uint64_t EtcdLogImpl::send(std::uint64_t deadline_ns) {
+  const AppliedBatch before = last_batch();
   Txn txn;
   {
     std::lock_guard lock(queue_mutex_);
@@ -114,9 +118,10 @@ std::uint64_t EtcdLogImpl::run_append() {
     sending_ = true;
     if (flight_->sendings++ > 0) ++counters_.repeats;
     flight_->base = std::max({flight_->base, applied_index(), tail_});
+    flight_->before = before;
     txn = compose(*flight_);
   }
-  settle(txn, client_.txn(txn, request_deadline()));
+  settle(txn, client_.txn(txn, std::min(request_deadline(), deadline_ns)));
   std::lock_guard lock(queue_mutex_);
   sending_ = false;
   changed_.notify_all();
@@ -161,6 +166,8 @@ Txn EtcdLogImpl::compose(const Flight& flight) const {
     const BatchName name{flight.base, options_.incarnation, flight.number};
     txn.success = {Put{keys_.batch(name), flight.value}, Put{keys_.count(), {}},
                    Range{keys_.count(), {}}};
+    if (flight.before.index != 0)
+      txn.success.emplace_back(Range{flight.before.key, {}, 0, 0, true});
   }
   txn.success.emplace_back(Put{session_key_, number, lease_});
   txn.failure = {Range{session_key_, {}}, Range{keys_.generation(), {}}, Range{keys_.count(), {}}};
@@ -180,24 +187,32 @@ void EtcdLogImpl::settle(const Txn& txn, const Result<TxnReply>& reply) {
   }
 }
 
-/// It is in the log. If it is the next here too, it need not wait for the watch.
+/// It is in the log. If it follows what was applied here, it need not wait for the watch.
 void EtcdLogImpl::settle_success(const TxnReply& reply) {
   std::uint64_t index = 0;
+  AppliedBatch before;
   std::string key, value;
   {
     std::lock_guard lock(queue_mutex_);
     if (!flight_) return;
     if (flight_->voided) return void_flight();
-    if (reply.ranges.size() == 1 && reply.ranges[0].items.size() == 1)
+    if (!reply.ranges.empty() && reply.ranges[0].items.size() == 1)
       index = static_cast<std::uint64_t>(reply.ranges[0].items[0].version);
+    before = flight_->before;
     key = keys_.batch({flight_->base, options_.incarnation, flight_->number});
     value = flight_->value;
     landed();
   }
   note_tail(index);
+  // An etcd that was put back may have others before it: then the watch finds that out.
+  const bool follows = before.index == 0
+                           ? index == 1
+                           : index == before.index + 1 && reply.ranges.size() == 2 &&
+                                 reply.ranges[1].items.size() == 1 &&
+                                 reply.ranges[1].items[0].mod_revision == before.revision;
   std::lock_guard lock(apply_mutex_);
   Status status;
-  if (index == applied_index() + 1) apply(index, key, reply.revision, value, &status);
+  if (follows && applied_index() == before.index) apply(index, key, reply.revision, value, &status);
 }
 
 /// It was not carried out, for one of the conditions, or because an earlier sending was.
@@ -253,7 +268,7 @@ void EtcdLogImpl::settle_error(const Error& error) {
       lock.lock();
       if (!flight_) return;
       back_off();
-      if (!session) {
+      if (!session || session->items.empty()) {  // its end is told by the next sending
         flight_->unknown = true;
       } else if (session_number(*session) == flight_->number) {
         landed();

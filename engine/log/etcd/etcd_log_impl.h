@@ -31,6 +31,7 @@ struct Flight {
   std::uint64_t number = 0;
   std::uint64_t base = 0;
   std::string value;
+  AppliedBatch before;  ///< the last that was applied here when it was sent
   std::vector<EtcdLog::Ticket> tickets;
   std::string end_of_session;
   bool unknown = false;         ///< a sending got no answer and may still be carried out
@@ -95,6 +96,7 @@ class EtcdLogImpl final : public EtcdLog {
   // etcd_log_append.cc
   Result<Ticket> enqueue(std::string_view entry, std::string end_of_session);
   Result<Position> wait_for(const Ticket& ticket, std::uint64_t deadline_ns);
+  std::uint64_t send(std::uint64_t deadline_ns);
   std::uint64_t next_sending_ns() const;
   void take_queue();  ///< a flight from the queue; queue_mutex_ is held
   Txn compose(const Flight& flight) const;

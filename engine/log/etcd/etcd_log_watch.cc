@@ -111,7 +111,7 @@ Status EtcdLogImpl::resync() {
   ReplayRequest request;
   request.generation = options_.generation;
   request.window = options_.window;
-  request.deadline_ns = deadline(options_.timeout_ns);
+  request.deadline_ns = [this] { return deadline(options_.timeout_ns); };
   {
     std::lock_guard lock(apply_mutex_);
     if (begun_) request.after = applied_index();

@@ -69,7 +69,7 @@ Status Replay::first_page() {
       Range{keys_.count(), {}}, Range{keys_.trim(), {}}, Range{keys_.generation(), {}},
       Range{request_.known.key.empty() ? keys_.trim() : request_.known.key, {}, 0, 0, true},
       Range{from, end, page_}};
-  KVSYNCFS_ASSIGN(const TxnReply reply, client_.txn(txn, request_.deadline_ns));
+  KVSYNCFS_ASSIGN(const TxnReply reply, client_.txn(txn, request_.deadline_ns()));
   if (reply.ranges.size() != txn.success.size())
     return Error(Code::kCorrupt, "etcd: an answer is missing");
   KVSYNCFS_TRY(check_head(reply));
@@ -114,7 +114,7 @@ Status Replay::check_head(const TxnReply& reply) {
 
 Status Replay::next_page() {
   const Range range{after_key_ + '\0', end_of_prefix(keys_.batches()), page_, report_.revision};
-  const auto page = client_.range(range, request_.deadline_ns);
+  const auto page = client_.range(range, request_.deadline_ns());
   if (page) return take(*page);
   if (page.error().code == Code::kStale)
     return Error(Code::kBusy, "the log's history was compacted under a reading");

@@ -22,7 +22,7 @@ struct ReplayRequest {
   AppliedBatch known;                  ///< must be there, or be trimmed
   std::uint64_t generation = 0;
   std::uint64_t window = kWindow;
-  std::uint64_t deadline_ns = 0;
+  std::function<std::uint64_t()> deadline_ns;  ///< of each of the requests, however many
 };
 
 struct ReplayReport {

@@ -32,10 +32,8 @@ template <typename T>
 class Inbox {
  public:
   void put(T value) {
-    {
-      std::lock_guard lock(mutex_);
-      values_.push_back(std::move(value));
-    }
+    std::lock_guard lock(mutex_);  // until the end: who takes the value may destroy this
+    values_.push_back(std::move(value));
     changed_.notify_all();
   }
   /// The next one; fails the test and returns nothing if none comes.
@@ -78,6 +76,7 @@ inline TcpOptions test_options(std::uint64_t node) {
   options.volume = test_volume();
   options.secret = "a secret of sufficient size";
   options.listen = "127.0.0.1:0";
+  options.silence_ns = 20 * kSecondNs;  // a sanitizer may hold up a loop for long
   options.backoff_min_ns = kSecondNs / 200;
   options.backoff_max_ns = kSecondNs / 20;
   return options;
@@ -142,6 +141,14 @@ class TestNode {
   std::thread thread_;
 };
 
+/// A copy that lives until it is sent.
+inline Payload kept(Bytes bytes) {
+  if (bytes.empty()) return {};
+  const auto copy = std::make_shared<AlignedBuffer>(bytes.size());
+  std::memcpy(copy->data(), bytes.data(), bytes.size());
+  return {copy->bytes(), copy};
+}
+
 /// A call on its way; the answer waits in it.
 class Asked {
  public:
@@ -150,7 +157,7 @@ class Asked {
     Call call;
     call.kind = 7;
     call.head = std::move(head);
-    call.body.bytes = body;
+    call.body = kept(body);
     call.reply_body = reply_body;
     call.deadline_ns = from.now_ns() + timeout_ns;
     call.done = [answers = answers_](Result<Reply> reply) { answers->put(std::move(reply)); };
@@ -185,7 +192,7 @@ class Asked {
 
 template <typename AnyRequest>
 void answer_with(AnyRequest&& request, std::string head, Bytes body = {}) {
-  request.responder.reply(Answer{std::move(head), Payload{body, nullptr}});
+  request.responder.reply(Answer{std::move(head), kept(body)});
 }
 
 inline AlignedBuffer noise(std::size_t size, unsigned seed = 1) {

@@ -34,7 +34,7 @@ EtcdWorld::EtcdWorld(std::uint64_t seed, std::size_t node_count)
   const auto rate = [this](std::uint64_t n) {
     return random_.one_in(3) ? 0 : n + random_.below(n);
   };
-  etcd_.faults = {rate(12), rate(12), rate(12), rate(15), rate(4), rate(6), rate(12)};
+  etcd_.faults = {rate(12), rate(12), rate(12), rate(15), rate(4), rate(6), rate(12), rate(30)};
   etcd_.meanwhile = [this] {
     if (depth_ < kDepthMax && random_.one_in(3)) act();
   };

@@ -192,6 +192,7 @@ class SimWatch final : public etcd::EtcdWatch {
       if (in_revision++ < shown_) continue;  // in an earlier part of the revision
       ++shown_;
       if (change->version == 0 || !is_in(change->key, request_.key, request_.end)) continue;
+      if (hit(etcd_.faults.gap_watch)) continue;
       batch.puts.push_back(*change);
       --room;
     }

@@ -4,7 +4,8 @@
 // leader; a new leader gives each its whole time again. History can be compacted, the store be put
 // back to an older state (a backup). Faults, by SimEtcdFaults: a request or its answer is lost; a
 // request is carried out long after its sender gave up; there is no space; quorum is away for a
-// while; a watch is slow, silent, cut, or shows the changes of one revision in two parts.
+// while; a watch is slow, silent, cut, leaves a put out, or shows the changes of one revision in
+// two parts.
 //
 // A call runs `meanwhile` before and after its effect, so that others act while it is under way.
 // Same seed, same calls: same etcd. Thread: one.
@@ -26,6 +27,7 @@ struct SimEtcdFaults {  ///< one in so many; 0: never
   std::uint64_t lost_request = 0, lost_answer = 0, late_request = 0;
   std::uint64_t no_space = 0;  ///< said of a change, which is carried out or not
   std::uint64_t slow_watch = 0, silent_watch = 0, cut_watch = 0;
+  std::uint64_t gap_watch = 0;  ///< a put is never shown
 };
 
 class SimEtcd {

@@ -55,6 +55,7 @@ Status LogFiles::adopt(const LogScan& scan, Position applied) {
     }
     // A file without a batch gets a new name: what a tear left in it must not come to life.
     KVSYNCFS_TRY(release({file.generation, file.size, file.last}));
+    if (file.used_bytes > 0) KVSYNCFS_TRY(disk_.sync_directory(options_.directory));  // see trim()
     renamed = true;
   }
   if (renamed) KVSYNCFS_TRY(disk_.sync_directory(options_.directory));

@@ -53,10 +53,12 @@ EngineWorld::~EngineWorld() {
 
 namespace {
 
-/// Calls that need space of their own, so that they may be refused on a full disk.
+/// Calls that need space of their own, if only in the log, so that they may be refused on a full
+/// disk.
 bool needs_space(std::string_view call) {
-  constexpr std::string_view kCalls[] = {"write", "put",    "create",   "allocate", "clone_range",
-                                         "link",  "rename", "exchange", "set_xattr"};
+  constexpr std::string_view kCalls[] = {"write",       "put",  "create",   "allocate",
+                                         "clone_range", "link", "rename",   "exchange",
+                                         "set_xattr",   "sync", "sync_all", "close"};
   return std::find(std::begin(kCalls), std::end(kCalls), call) != std::end(kCalls);
 }
 
@@ -156,10 +158,11 @@ void EngineWorld::kill() {
   disk_->kill();
 }
 
-void EngineWorld::close() {
-  if (failed_ || !did("close", engine_->close())) return;
+bool EngineWorld::close() {
+  if (failed_ || !did("close", engine_->close())) return false;
   model_.synced_all();
   engine_.reset();
+  return true;
 }
 
 void EngineWorld::probe() {
@@ -284,7 +287,7 @@ std::string EngineWorld::pick_path() {
 std::string EngineWorld::pick_file() {
   std::vector<std::string> files;
   for (const auto& [path, inode] : model_.names())
-    if (!is_folder(path)) files.push_back(path);
+    if (!is_folder(path) && inode != VolumeModel::kUnknown) files.push_back(path);
   return files.empty() ? "" : files[random_.below(files.size())];
 }
 

@@ -86,8 +86,8 @@ class EngineWorld {
   void crash(std::uint64_t seed);
   /// The process dies.
   void kill();
-  /// Ends in order.
-  void close();
+  /// Ends in order. False: it is not closed.
+  bool close();
   /// The opened engine takes bytes, makes them durable and finds no fault in itself; at last it is
   /// emptied and has all its space back.
   void probe();

@@ -52,6 +52,9 @@ class SimDisk final : public Disk {
   void fail_change(std::uint64_t change, Code code);
   /// The `count`-th read from now (1: the next) fails with kIo, once.
   void fail_read(std::uint64_t count);
+  /// From now on files may hold so much; less than they do means that none can grow.
+  void set_capacity(std::uint64_t bytes);
+  std::uint64_t used() const;
   /// Flips the bits of `mask` in a byte, now and for good. Requires that the file has it.
   void flip(const std::string& path, std::uint64_t offset, unsigned char mask = 1);
 
@@ -109,7 +112,7 @@ class SimDisk final : public Disk {
   void forget_faults();
   std::uint64_t used_bytes() const;
 
-  const std::uint64_t capacity_;
+  std::uint64_t capacity_;
   mutable std::mutex mutex_;
   Names names_, durable_names_;
   std::vector<NameChange> pending_names_;

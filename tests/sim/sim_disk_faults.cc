@@ -96,6 +96,16 @@ void SimDisk::fail_read(std::uint64_t count) {
   fail_read_ = count;
 }
 
+void SimDisk::set_capacity(std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  capacity_ = bytes;
+}
+
+std::uint64_t SimDisk::used() const {
+  std::lock_guard lock(mutex_);
+  return used_bytes();
+}
+
 void SimDisk::flip(const std::string& path, std::uint64_t offset, unsigned char mask) {
   std::lock_guard lock(mutex_);
   Node& node = *names_.at(normal(path));

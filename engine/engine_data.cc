@@ -136,9 +136,11 @@ Status EngineImpl::read_page(SegmentId segment, std::uint64_t page, std::size_t 
   }
   counts_.page_misses.fetch_add(1, std::memory_order_relaxed);
   KVSYNCFS_ASSIGN(const std::uint64_t in_batch, store_->pages_in_batch_from(segment, page));
-  const std::uint32_t wanted = readahead_.chunk_pages(segment, page, pages_needed);
+  const bool arena_has_room = pages_.used_bytes() < pages_.size_bytes() / 4 * 3;
+  const std::uint32_t wanted =
+      readahead_.chunk_pages(segment, page, pages_needed, arena_has_room);
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, in_batch));
-  thread_local AlignedBuffer buffer(Readahead::kChunkPagesMax * kPageSize);
+  PooledBuffer buffer(chunks_);
   const MutableBytes chunk = buffer.bytes().first(count * kPageSize);
   auto loaded = misses_->load(segment, page * kPageSize, chunk);
   if (!loaded && count > 1) {  // a bad page further on must not cost this one

@@ -223,7 +223,8 @@ class EngineImpl final : public Engine {
   PageCache pages_;
   ExtentCache extents_;
   Readahead readahead_;
-  FramePool frames_;
+  BufferPool frames_{kPageSize};  // of the write buffer
+  BufferPool chunks_{Readahead::kChunkPagesMax * kPageSize};  // of misses
   LiveInodeTable live_;
   std::unique_ptr<SharedLog> log_;  // last of the rooms: its hook and applier use the others
 

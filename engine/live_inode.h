@@ -22,7 +22,7 @@ namespace kvsyncfs {
 /// is writing to a segment right now (frozen, still read from). Lock order: flush_mutex, then
 /// mutex; of several inodes in order of their ids.
 struct LiveInode {
-  LiveInode(InodeId inode, FramePool& pool) : id(inode), dirty(pool), flushing(pool) {}
+  LiveInode(InodeId inode, BufferPool& pool) : id(inode), dirty(pool), flushing(pool) {}
 
   const InodeId id;
   std::mutex flush_mutex;   ///< one flush, cut or clone at a time
@@ -47,7 +47,7 @@ using LiveInodePtr =
 /// Thread: any.
 class LiveInodeTable {
  public:
-  explicit LiveInodeTable(FramePool& pool) : pool_(pool) {}
+  explicit LiveInodeTable(BufferPool& pool) : pool_(pool) {}
 
   LiveInodePtr find(InodeId inode);
   LiveInodePtr get_or_add(InodeId inode);
@@ -70,7 +70,7 @@ class LiveInodeTable {
   };
   Shard& shard(InodeId inode) { return shards_[std::hash<InodeId>{}(inode) % kShards]; }
 
-  FramePool& pool_;
+  BufferPool& pool_;
   std::array<Shard, kShards> shards_;
   std::atomic<std::uint64_t> retained_count_ = 0;
 };

@@ -23,8 +23,8 @@ inline std::string_view as_string(Bytes b) {
 
 inline constexpr std::size_t kHugePageSize = 2u << 20;  ///< bytes, of x86-64 and arm64
 
-/// Asks for huge pages under [memory, memory + size), both multiples of kHugePageSize. ARCHITECTURE,
-/// "Large buffers lie in huge pages".
+/// Asks for huge pages under [memory, memory + size), both multiples of kHugePageSize.
+/// ARCHITECTURE, "Large buffers lie in huge pages".
 void advise_huge_pages(void* memory, std::size_t size);
 
 /// `size` bytes at a 4096-byte boundary, not zeroed; from 1 MiB on in huge pages. Throws

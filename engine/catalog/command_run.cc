@@ -108,10 +108,12 @@ Result<std::vector<Extent>> CommandRun::extents(InodeId id, std::uint64_t offset
   if (edits_.empty()) return found;
   std::erase_if(found, [&](const Extent& e) { return edits_.contains({id, e.file_offset}); });
   const std::uint64_t end = offset + length;
-  for (auto it = edits_.lower_bound({id, 0}); it != edits_.end() && it->first.first == id; ++it) {
-    const auto& now = it->second;
-    if (now && now->file_end() > offset && now->file_offset < end) found.push_back(*now);
-  }
+  // Extents are disjoint: of those that begin before the range only the last can reach into it.
+  auto it = edits_.lower_bound({id, offset});
+  while (it != edits_.begin() && std::prev(it)->first.first == id)
+    if ((--it)->second) break;
+  for (; it != edits_.end() && it->first < std::pair(id, end); ++it)
+    if (const auto& now = it->second; now && now->file_end() > offset) found.push_back(*now);
   std::sort(found.begin(), found.end());
   return found;
 }

@@ -4,7 +4,8 @@
 
 namespace kvsyncfs {
 
-std::uint32_t Readahead::chunk_pages(SegmentId segment, std::uint64_t page, std::uint32_t needed) {
+std::uint32_t Readahead::chunk_pages(SegmentId segment, std::uint64_t page, std::uint32_t needed,
+                                     bool arena_has_room) {
   std::lock_guard lock(mutex_);
   Stream* oldest = &streams_[0];
   for (Stream& s : streams_) {
@@ -16,8 +17,9 @@ std::uint32_t Readahead::chunk_pages(SegmentId segment, std::uint64_t page, std:
     }
     if (s.used < oldest->used) oldest = &s;
   }
-  *oldest = Stream{segment, page + needed, needed, ++tick_};
-  return needed;
+  const std::uint32_t chunk = arena_has_room ? std::max(needed, kAroundPages) : needed;
+  *oldest = Stream{segment, page + chunk, chunk, ++tick_};
+  return chunk;
 }
 
 }  // namespace kvsyncfs

@@ -2,8 +2,10 @@
 // model.
 //
 // Misses are grouped into streams by where they fall in a segment: a miss at or just behind the end
-// of a stream doubles its chunk, any other starts a stream with one page. Small files written
-// together lie together, so reading them in order is a stream too. Pure but for its table of
+// of a stream doubles its chunk, any other starts a stream. Small files written together lie
+// together, so reading them in order is a stream too. A first miss brings a few neighbours while
+// the arena has frames to spare: they cost a direct read almost nothing and warm an empty arena
+// sooner; in a full one they would drive out what is known to be used. Pure but for its table of
 // streams. Thread: any.
 #pragma once
 
@@ -18,8 +20,10 @@ namespace kvsyncfs {
 class Readahead {
  public:
   static constexpr std::uint32_t kChunkPagesMax = 64;  ///< 256 KiB
+  static constexpr std::uint32_t kAroundPages = 16;    ///< of a first miss, with room
   /// Pages to load for a miss of `page` that needs `needed` pages; at least `needed`.
-  std::uint32_t chunk_pages(SegmentId segment, std::uint64_t page, std::uint32_t needed);
+  std::uint32_t chunk_pages(SegmentId segment, std::uint64_t page, std::uint32_t needed,
+                            bool arena_has_room);
 
  private:
   struct Stream {

@@ -14,7 +14,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/ids.h"
-#include "engine/tier/frame_pool.h"
+#include "engine/base/buffer_pool.h"
 
 namespace kvsyncfs {
 
@@ -25,7 +25,7 @@ struct ByteRange {
 
 class DirtyPages {
  public:
-  explicit DirtyPages(FramePool& pool) : pool_(&pool) {}
+  explicit DirtyPages(BufferPool& pool) : pool_(&pool) {}
   ~DirtyPages() { clear(); }
   DirtyPages(const DirtyPages&) = delete;
   DirtyPages& operator=(const DirtyPages&) = delete;
@@ -73,7 +73,7 @@ class DirtyPages {
   static void remove_range(Page& page, std::uint16_t begin, std::uint16_t end);
   Pages::iterator erase(Pages::iterator it);
 
-  FramePool* pool_;
+  BufferPool* pool_;
   Pages pages_;
   std::size_t unlogged_pages_ = 0;
 };

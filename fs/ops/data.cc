@@ -11,8 +11,6 @@ namespace kvsyncfs {
 
 namespace {
 
-constexpr std::size_t kReadSizeMax = 1u << 20;  // as negotiated: max_pages of a request
-
 /// What stays the same over the life of a handle. Pages stay in the kernel over
 /// opens: on a lone node every change goes through them.
 void set_up_handle(fuse_file_info* fi) {
@@ -53,12 +51,12 @@ void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mod
 
 void read_file(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info* fi) {
   Op op(req, OpKind::kRead);
-  thread_local AlignedBuffer buffer(kReadSizeMax);
-  size = std::min(size, buffer.size());
+  PooledBuffer buffer(op.face().read_buffers);
+  size = std::min(size, kReadSizeMax);
   const auto got =
       op.engine().read(id(ino), static_cast<std::uint64_t>(offset), buffer.bytes().first(size));
   if (!got) return op.error(got.error());
-  op.bytes(buffer.data(), *got);
+  op.bytes(buffer.bytes().data(), *got);
   if (op.face().atime && (fi->flags & O_NOATIME) == 0) op.engine().touch(id(ino));
 }
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "engine/base/buffer_pool.h"
 #include "engine/engine.h"
 #include "fs/attr.h"
 #include "fs/op_metrics.h"
@@ -17,12 +18,15 @@ namespace kvsyncfs {
 
 class Session;
 
+inline constexpr std::size_t kReadSizeMax = 1u << 20;  ///< as negotiated: max_pages of a request
+
 /// What every handler works with; fuse_req_userdata() of each request.
 struct Face {
   Engine& engine;
   OpMetrics& metrics;
   bool atime = true;
   Session* session = nullptr;  ///< set by Session::mount, for its own callbacks
+  BufferPool read_buffers{kReadSizeMax};
 };
 
 /// The kernel keeps names and attributes this long: on a lone node nothing else
@@ -45,7 +49,7 @@ class Op {
   Op& operator=(const Op&) = delete;
 
   Engine& engine() { return face_.engine; }
-  const Face& face() const { return face_; }
+  Face& face() { return face_; }
   const fuse_ctx& context() const { return *fuse_req_ctx(req_); }
 
   // Each is the one reply.

@@ -16,7 +16,7 @@ std::string overlay(const DirtyPages& dirty, std::uint64_t offset, std::size_t s
 }
 
 TEST(DirtyPages, OverlayShowsOnlyTheBytesWritten) {
-  FramePool pool;
+  BufferPool pool{kPageSize};
   DirtyPages dirty(pool);
   dirty.write(3, as_bytes("abc"));
   dirty.write(8, as_bytes("xy"));
@@ -25,7 +25,7 @@ TEST(DirtyPages, OverlayShowsOnlyTheBytesWritten) {
 }
 
 TEST(DirtyPages, TouchingAndOverlappingWritesMerge) {
-  FramePool pool;
+  BufferPool pool{kPageSize};
   DirtyPages dirty(pool);
   dirty.write(10, as_bytes("aa"));
   dirty.write(14, as_bytes("bb"));
@@ -40,7 +40,7 @@ TEST(DirtyPages, TouchingAndOverlappingWritesMerge) {
 }
 
 TEST(DirtyPages, CoversSpansPagesAndSeesGaps) {
-  FramePool pool;
+  BufferPool pool{kPageSize};
   DirtyPages dirty(pool);
   dirty.write(0, as_bytes(std::string(3 * kPageSize, 'a')));
   EXPECT_TRUE(dirty.covers(0, 3 * kPageSize));
@@ -52,7 +52,7 @@ TEST(DirtyPages, CoversSpansPagesAndSeesGaps) {
 }
 
 TEST(DirtyPages, DropOfEverythingGivesFramesBack) {
-  FramePool pool;
+  BufferPool pool{kPageSize};
   DirtyPages dirty(pool);
   dirty.write(100, as_bytes(std::string(10000, 'a')));
   dirty.drop(100, 10100);
@@ -61,7 +61,7 @@ TEST(DirtyPages, DropOfEverythingGivesFramesBack) {
 }
 
 TEST(DirtyPages, AWriteToALoggedPageIsUnloggedAgain) {
-  FramePool pool;
+  BufferPool pool{kPageSize};
   DirtyPages dirty(pool);
   dirty.write(0, as_bytes(std::string(2 * kPageSize, 'a')));
   dirty.mark_logged();
@@ -78,7 +78,7 @@ TEST(DirtyPages, AWriteToALoggedPageIsUnloggedAgain) {
 }
 
 TEST(DirtyPages, NewerBytesWinWhenAnOlderLayerIsTakenBack) {
-  FramePool pool;
+  BufferPool pool{kPageSize};
   DirtyPages older(pool), newer(pool);
   older.write(0, as_bytes("aaaaaa"));
   newer.write(2, as_bytes("bb"));
@@ -91,7 +91,7 @@ TEST(DirtyPages, AgreesWithAPlainArrayUnderRandomChanges) {
   constexpr std::size_t kSize = 5 * kPageSize;
   for (unsigned seed = 1; seed <= 20; ++seed) {
     std::mt19937 random(seed);
-    FramePool pool;
+    BufferPool pool{kPageSize};
     DirtyPages dirty(pool);
     std::string model(kSize, '.');
     for (int step = 0; step < 400; ++step) {

@@ -166,9 +166,6 @@ class Engine {
   virtual Status sync(InodeId inode) = 0;
   /// Everything is durable. Errors: kIo, kShutdown.
   virtual Status sync_all() = 0;
-  /// What a close reports: an error that this inode's earlier bytes met, once. Errors: kIo,
-  /// kNoSpace.
-  virtual Status flush(InodeId inode) = 0;
   virtual Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,
                           AllocateMode mode) = 0;
   /// Shares extents; returns the bytes copied (short at the source's end). Errors: kInvalid

@@ -262,8 +262,6 @@ Status EngineImpl::sync(InodeId inode) {
   return synced ? synced : fail(synced.error());
 }
 
-Status EngineImpl::flush(InodeId) { return alive(); }
-
 Status EngineImpl::make_room_in_buffer(std::uint64_t bytes) {
   const std::uint64_t bound = std::max(options_.write_buffer_bytes, bytes);
   while (dirty_bytes_ + bytes > bound) {

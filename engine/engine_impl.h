@@ -82,7 +82,6 @@ class EngineImpl final : public Engine {
   Status write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) override;
   Status sync(InodeId inode) override;
   Status sync_all() override;
-  Status flush(InodeId inode) override;
   Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,
                   AllocateMode mode) override;
   Result<std::uint64_t> clone_range(InodeId source, std::uint64_t source_offset, InodeId target,

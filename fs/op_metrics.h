@@ -34,7 +34,6 @@ enum class OpKind : unsigned char {
   kOpendir,
   kReaddir,
   kReaddirplus,
-  kReleasedir,
   kFsyncdir,
   kStatfs,
   kSetxattr,

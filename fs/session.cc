@@ -39,9 +39,10 @@ void init(void*, fuse_conn_info* conn) {
   conn->time_gran = 1;
   // Left out on purpose: splice (the bytes come from memory, not from a file),
   // the writeback cache (the kernel would own size and mtime), AUTO_INVAL_DATA
-  // (nothing changes behind the kernel), and file locks, which the kernel keeps
-  // by itself on a lone node.
-  constexpr unsigned kWanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_ATOMIC_O_TRUNC |
+  // (nothing changes behind the kernel), ATOMIC_O_TRUNC (there is no open that
+  // could truncate), and file locks, which the kernel keeps by itself on a lone
+  // node.
+  constexpr unsigned kWanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO |
                                FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS |
                                FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
                                FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS |

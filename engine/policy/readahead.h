@@ -20,7 +20,7 @@ namespace kvsyncfs {
 class Readahead {
  public:
   static constexpr std::uint32_t kChunkPagesMax = 64;  ///< 256 KiB
-  static constexpr std::uint32_t kAroundPages = 16;    ///< of a first miss, with room
+  static constexpr std::uint32_t kAroundPages = 8;     ///< of a first miss, with room
   /// Pages to load for a miss of `page` that needs `needed` pages; at least `needed`.
   std::uint32_t chunk_pages(SegmentId segment, std::uint64_t page, std::uint32_t needed,
                             bool arena_has_room);

@@ -11,26 +11,10 @@ namespace kvsyncfs {
 
 namespace {
 
-/// What stays the same over the life of a handle. Pages stay in the kernel over
-/// opens: on a lone node every change goes through them.
-void set_up_handle(fuse_file_info* fi) {
-  fi->keep_cache = 1;
-  // A close has nothing to report that an fsync would not, and nobody else to show the bytes to:
-  // without it, every file costs a round trip less.
-  fi->noflush = 1;
-}
-
-void open_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+/// ARCHITECTURE, "Nothing is opened".
+void open_file(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
   Op op(req, OpKind::kOpen);
-  if ((fi->flags & O_TRUNC) != 0) {
-    AttributeChange cut;
-    cut.size = 0;
-    cut.kill_privileges = request_kills_privileges();
-    const auto done = op.engine().set_attributes(id(ino), cut);
-    if (!done) return op.error(done.error());
-  }
-  set_up_handle(fi);
-  fuse_reply_open(req, fi);
+  op.unimplemented();
 }
 
 void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
@@ -43,7 +27,7 @@ void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mod
   node.gid = op.context().gid;
   auto created = op.engine().create(id(parent), name, node);
   if (!created) return op.error(created.error());
-  set_up_handle(fi);
+  fi->keep_cache = 1;
   const fuse_entry_param e = to_entry(created->inode, created->attributes);
   op.engine().retain(created->inode);
   if (fuse_reply_create(req, &e, fi) != 0) op.engine().release(created->inode);
@@ -78,9 +62,10 @@ void write_file(fuse_req_t req, fuse_ino_t ino, fuse_bufvec* in, off_t offset, f
   fuse_reply_write(req, bytes.size());
 }
 
-void flush_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
+/// A close has nothing to report that an fsync would not, and nobody else to show the bytes to.
+void flush_file(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
   Op op(req, OpKind::kFlush);
-  op.done(op.engine().flush(id(ino)));
+  op.unimplemented();
 }
 
 void release_file(fuse_req_t req, fuse_ino_t, fuse_file_info*) {

@@ -1,18 +1,16 @@
-// Directories: opendir, readdir, readdirplus, releasedir, fsyncdir.
+// Directories: opendir, readdir, readdirplus, fsyncdir.
 //
 // Offsets are the dentries' cookies, which are stable; "." has offset 1 and
-// ".." has offset 2, and cookies are larger. For readdir a handle keeps the
-// entries that it read ahead, with the cookie they follow on, so that a seek or
-// rewind just reads again. For readdirplus nothing is kept: the kernel takes
-// names and attributes as true at the time of the request, so an entry that was
-// read earlier could bring a removed name or an old size back.
+// ".." has offset 2, and cookies are larger. So a stream needs no state here:
+// each request says where to go on. Nothing is read ahead for a later request
+// either: the kernel takes names and attributes as true at the time of the
+// request, so an entry that was read earlier could bring a removed name or an
+// old size back.
 #include <linux/fuse.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
-#include <span>
 #include <vector>
 
 #include "fs/ops/op.h"
@@ -23,15 +21,6 @@ namespace {
 
 constexpr std::size_t kChunk = 256;
 constexpr std::uint64_t kDotOffset = 1, kDotDotOffset = 2;
-
-struct DirHandle {
-  std::mutex mutex;  // the kernel sends one readdir a handle at a time; NFS may not
-  std::vector<ListEntry> entries;
-  std::uint64_t after = 0;  // `entries` follow this cookie
-  bool filled = false;
-};
-
-DirHandle& handle(fuse_file_info* fi) { return *reinterpret_cast<DirHandle*>(fi->fh); }
 
 /// Fills one reply buffer; adds entries until one does not fit.
 class Listing {
@@ -63,6 +52,11 @@ class Listing {
     return true;
   }
   std::size_t room() const { return size_ - used_; }
+  bool plus() const { return plus_; }
+  /// Bytes of a typical entry with its name.
+  std::size_t entry_size() const {
+    return (plus_ ? sizeof(fuse_direntplus) : sizeof(fuse_dirent)) + 16;
+  }
   void reply() {
     if (fuse_reply_buf(op_.request(), buffer_.get(), used_) != 0) give_back();
   }
@@ -90,38 +84,11 @@ bool add_dots(Listing& listing, std::uint64_t offset, InodeId directory, const I
   return offset >= kDotDotOffset || listing.add("..", kDotDotOffset, up, dot);
 }
 
-/// The next entries after `cookie`, from what the handle has read ahead or from
-/// the engine.
-Result<std::span<const ListEntry>> next_entries(Op& op, DirHandle& dir, InodeId inode,
-                                                std::uint64_t cookie) {
-  const auto follows = [cookie](const ListEntry& e) { return e.dentry.cookie > cookie; };
-  if (dir.filled && dir.after <= cookie) {
-    const auto it = std::find_if(dir.entries.begin(), dir.entries.end(), follows);
-    if (it != dir.entries.end()) return std::span<const ListEntry>(it, dir.entries.end());
-  }
-  KVSYNCFS_ASSIGN(dir.entries, op.engine().list(inode, cookie, kChunk, false));
-  dir.after = cookie;
-  dir.filled = true;
-  return std::span<const ListEntry>(dir.entries);
-}
-
-Status fill(Op& op, DirHandle& dir, InodeId inode, std::uint64_t cookie, Listing& listing) {
-  for (;;) {
-    KVSYNCFS_ASSIGN(const auto entries, next_entries(op, dir, inode, cookie));
-    if (entries.empty()) return {};
-    for (const ListEntry& entry : entries) {
-      if (!listing.add(entry)) return {};
-      cookie = entry.dentry.cookie;
-    }
-  }
-}
-
 /// As many entries as fit, no more than a few of them read in vain.
-Status fill_plus(Op& op, InodeId inode, std::uint64_t cookie, Listing& listing) {
-  constexpr std::size_t kEntrySizeTypical = sizeof(fuse_direntplus) + 16;  // bytes, name included
+Status fill(Op& op, InodeId inode, std::uint64_t cookie, Listing& listing) {
   for (;;) {
-    const std::size_t wanted = std::min(listing.room() / kEntrySizeTypical + 1, kChunk);
-    KVSYNCFS_ASSIGN(const auto entries, op.engine().list(inode, cookie, wanted, true));
+    const std::size_t wanted = std::min(listing.room() / listing.entry_size() + 1, kChunk);
+    KVSYNCFS_ASSIGN(const auto entries, op.engine().list(inode, cookie, wanted, listing.plus()));
     for (const ListEntry& entry : entries) {
       if (!listing.add(entry)) return {};
       cookie = entry.dentry.cookie;
@@ -130,51 +97,34 @@ Status fill_plus(Op& op, InodeId inode, std::uint64_t cookie, Listing& listing) 
   }
 }
 
-/// Fills the reply; the handle's lock is gone before it goes out, because it lets the kernel send
-/// the releasedir that destroys the handle.
-Status fill_reply(Op& op, DirHandle& dir, InodeId directory, std::uint64_t offset, bool plus,
-                  Listing& listing) {
+Status fill_reply(Op& op, InodeId directory, std::uint64_t offset, Listing& listing) {
   KVSYNCFS_ASSIGN(const Inode inode, op.engine().attributes(directory));
-  const std::uint64_t cookie = std::max(offset, kDotDotOffset);
   if (!add_dots(listing, offset, directory, inode)) return {};
-  if (plus) return fill_plus(op, directory, cookie, listing);
-  std::lock_guard lock(dir.mutex);
-  if (offset == 0) dir.filled = false;  // rewinddir(3) sees what is new
-  return fill(op, dir, directory, cookie, listing);
+  return fill(op, directory, std::max(offset, kDotDotOffset), listing);
 }
 
-void read_entries(Op& op, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi,
-                  bool plus) {
+void read_entries(Op& op, fuse_ino_t ino, std::size_t size, off_t off, bool plus) {
   Listing listing(op, size, plus);
-  const Status filled =
-      fill_reply(op, handle(fi), id(ino), static_cast<std::uint64_t>(off), plus, listing);
+  const Status filled = fill_reply(op, id(ino), static_cast<std::uint64_t>(off), listing);
   if (filled) return listing.reply();
   listing.give_back();
   op.error(filled.error());
 }
 
-void open_dir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
+/// ARCHITECTURE, "Nothing is opened".
+void open_dir(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
   Op op(req, OpKind::kOpendir);
-  auto dir = std::make_unique<DirHandle>();
-  fi->fh = reinterpret_cast<std::uint64_t>(dir.get());
-  if (fuse_reply_open(req, fi) == 0) (void)dir.release();  // releasedir deletes it
+  op.unimplemented();
 }
 
-void read_dir(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi) {
+void read_dir(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info*) {
   Op op(req, OpKind::kReaddir);
-  read_entries(op, ino, size, off, fi, false);
+  read_entries(op, ino, size, off, false);
 }
 
-void read_dir_plus(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off,
-                   fuse_file_info* fi) {
+void read_dir_plus(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info*) {
   Op op(req, OpKind::kReaddirplus);
-  read_entries(op, ino, size, off, fi, true);
-}
-
-void release_dir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
-  Op op(req, OpKind::kReleasedir);
-  const std::unique_ptr<DirHandle> dir(&handle(fi));
-  op.done({});
+  read_entries(op, ino, size, off, true);
 }
 
 void sync_dir(fuse_req_t req, fuse_ino_t ino, int, fuse_file_info*) {
@@ -188,7 +138,6 @@ void add_dir_ops(fuse_lowlevel_ops& ops) {
   ops.opendir = open_dir;
   ops.readdir = read_dir;
   ops.readdirplus = read_dir_plus;
-  ops.releasedir = release_dir;
   ops.fsyncdir = sync_dir;
 }
 

@@ -58,6 +58,8 @@ class Op {
     fuse_reply_err(req_, error_number);
   }
   void error(const Error& e) { error(to_errno(e.code)); }
+  /// The kernel does without this request from now on; not an error.
+  void unimplemented() { fuse_reply_err(req_, ENOSYS); }
   void done(const Status& status) {
     if (!status) return error(status.error());
     fuse_reply_err(req_, 0);

@@ -34,16 +34,22 @@ class Local:
 
 
 class Passthrough(Local):
+    """As its own defaults are: for the user who mounts it alone, without permission checks."""
+
     name = 'passthrough_ll'
+    folder = 'pt'
+    options = ''
 
     def __init__(self, root, binary):
-        super().__init__(os.path.join(root, 'pt'))
-        self.binary, self.source, self.process = binary, os.path.join(root, 'pt-source'), None
+        super().__init__(os.path.join(root, self.folder))
+        self.binary, self.source = binary, os.path.join(root, self.folder + '-source')
+        self.process = None
         os.makedirs(self.source)
 
     def start(self):
         self.process = subprocess.Popen(
-            [self.binary, '-f', '-o', f'source={self.source}', self.mnt], stdin=subprocess.DEVNULL
+            [self.binary, '-f', '-o', f'source={self.source}{self.options}', self.mnt],
+            stdin=subprocess.DEVNULL,
         )
         wait_until(lambda: os.path.ismount(self.mnt), 10, 'mount of passthrough_ll')
 
@@ -58,6 +64,15 @@ class Passthrough(Local):
             subprocess.run(['umount', '-l', self.mnt], check=False)
             self.process.kill()
             self.process.wait()
+
+
+class CheckedPassthrough(Passthrough):
+    """For all users, as kvsyncfs is mounted: the kernel checks permissions, and so asks for the
+    attributes of a directory after each change of it."""
+
+    name = 'passthrough, checked'
+    folder = 'ptc'
+    options = ',allow_other,default_permissions,xattr'
 
 
 class Kvsyncfs(Local):

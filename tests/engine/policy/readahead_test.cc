@@ -7,23 +7,30 @@ namespace {
 
 TEST(Readahead, ALoneMissBringsOnlyWhatItNeeds) {
   Readahead readahead;
-  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 100, 1), 1u);
-  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 500, 3), 3u);
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 100, 1, false), 1u);
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 500, 3, false), 3u);
+}
+
+TEST(Readahead, AnArenaWithRoomTakesNeighboursOfAFirstMiss) {
+  Readahead readahead;
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 100, 1, true), Readahead::kAroundPages);
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 500, 30, true), 30u);
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 900, 1, false), 1u);
 }
 
 TEST(Readahead, AStreamDoublesItsChunkUpToTheLimit) {
   Readahead readahead;
   std::uint64_t page = 1;
   std::uint32_t chunk = 0;
-  for (int i = 0; i < 12; ++i) page += chunk = readahead.chunk_pages(SegmentId{1}, page, 1);
+  for (int i = 0; i < 12; ++i) page += chunk = readahead.chunk_pages(SegmentId{1}, page, 1, false);
   EXPECT_EQ(chunk, Readahead::kChunkPagesMax);
 }
 
 TEST(Readahead, StreamsOfDifferentSegmentsDoNotMix) {
   Readahead readahead;
-  readahead.chunk_pages(SegmentId{1}, 1, 1);
-  EXPECT_EQ(readahead.chunk_pages(SegmentId{2}, 2, 1), 1u);
-  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 2, 1), 2u);
+  readahead.chunk_pages(SegmentId{1}, 1, 1, false);
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{2}, 2, 1, false), 1u);
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 2, 1, false), 2u);
 }
 
 TEST(Readahead, RandomMissesStaySmall) {
@@ -31,7 +38,7 @@ TEST(Readahead, RandomMissesStaySmall) {
   std::uint64_t page = 12345, total = 0;
   for (int i = 0; i < 1000; ++i) {
     page = page * 6364136223846793005ull + 1442695040888963407ull;
-    total += readahead.chunk_pages(SegmentId{1}, (page >> 20) % 1000000, 1);
+    total += readahead.chunk_pages(SegmentId{1}, (page >> 20) % 1000000, 1, false);
   }
   EXPECT_LT(total, 1100u);
 }

@@ -69,7 +69,6 @@ class FakeEngine : public Engine {
   Status write(InodeId, std::uint64_t, Bytes, WriteOptions) override { return kNone; }
   Status sync(InodeId) override { return kNone; }
   Status sync_all() override { return kNone; }
-  Status flush(InodeId) override { return kNone; }
   Status allocate(InodeId, std::uint64_t, std::uint64_t, AllocateMode) override { return kNone; }
   Result<std::uint64_t> clone_range(InodeId, std::uint64_t, InodeId, std::uint64_t,
                                     std::uint64_t) override {

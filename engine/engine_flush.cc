@@ -15,6 +15,8 @@ constexpr std::uint64_t kAll = ~std::uint64_t{0};
 /// One flush takes about this much, so that locks are held for milliseconds.
 constexpr std::uint64_t kFlushGroupBytes = 8u << 20;
 constexpr std::size_t kFlushGroupInodes = 512;
+/// Of one transaction, so that it fits into one entry of any log: about 330 KiB.
+constexpr std::size_t kFlushExtentsMax = 8192;
 /// An fsync of at most this much goes through the log: one disk write and one flush of the disk's
 /// cache instead of two of each.
 constexpr std::uint64_t kInlineBytesMax = 64u << 10;
@@ -68,6 +70,31 @@ void merge_adjacent(std::vector<Extent>& extents) {
       merged.push_back(e);
   }
   extents = std::move(merged);
+}
+
+/// One WriteExtents command an inode; an inode of very many extents takes several, over more than
+/// one transaction.
+std::vector<Transaction> flush_transactions(const std::vector<LiveInodePtr>& group,
+                                            std::span<const Snapshot> snapshots) {
+  std::vector<Transaction> transactions(1);
+  std::size_t room = kFlushExtentsMax;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const Snapshot& s = snapshots[i];
+    std::span<const Extent> rest(s.extents);
+    do {
+      if (room == 0) {
+        transactions.emplace_back();
+        room = kFlushExtentsMax;
+      }
+      const auto part = rest.first(std::min(rest.size(), room));
+      transactions.back().commands.push_back(
+          WriteExtentsCommand{group[i]->id, {part.begin(), part.end()}, s.mtime,
+                              s.kill_privileges, s.mtime.value_or(kNoTime)});
+      rest = rest.subspan(part.size());
+      room -= part.size();
+    } while (!rest.empty());
+  }
+  return transactions;
 }
 
 }  // namespace
@@ -173,21 +200,20 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
       snapshots[runs[p.run].inode].extents.push_back(
           {runs[p.run].file_offset + p.run_offset, p.length, p.segment, p.segment_offset});
   }
-  Transaction transaction;
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    merge_adjacent(snapshots[i].extents);
-    transaction.commands.push_back(
-        WriteExtentsCommand{group[i]->id, std::move(snapshots[i].extents), snapshots[i].mtime,
-                            snapshots[i].kill_privileges, snapshots[i].mtime.value_or(kNoTime)});
-  }
-  auto results = commit(std::move(transaction));
-  if (!results) {
-    if (results.error().code == Code::kNoSpace) take_back(group);
-    return results.error();
+  for (Snapshot& s : snapshots) merge_adjacent(s.extents);
+  for (Transaction& transaction : flush_transactions(group, snapshots)) {
+    std::vector<InodeId> inodes;
+    for (const Command& c : transaction.commands)
+      inodes.push_back(std::get<WriteExtentsCommand>(c).inode);
+    auto results = commit(std::move(transaction));
+    if (!results) {
+      if (results.error().code == Code::kNoSpace) take_back(group);
+      return results.error();
+    }
+    for (std::size_t i = 0; i < inodes.size(); ++i)
+      KVSYNCFS_TRY(bytes_committed(inodes[i], (*results)[i].status));
   }
   unreferenced.unlock();
-  for (std::size_t i = 0; i < group.size(); ++i)
-    KVSYNCFS_TRY(bytes_committed(group[i]->id, (*results)[i].status));
   for (std::size_t i = 0; i < group.size(); ++i) {
     LiveInode& live = *group[i];
     std::unique_lock lock(live.mutex);

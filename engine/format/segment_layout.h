@@ -12,8 +12,7 @@
 //     40      8  pages of the file that were on stable storage when this batch was written
 //     48     48  zeros
 //     96   4000  CRC32C of each data page, continued from the CRC32C of (volume tag, segment id,
-//     page
-//                number), 8 bytes each; zeros where there is no page
+//                page number), 8 bytes each; zeros where there is no page
 //
 // Pure. Thread: any.
 #pragma once

@@ -3,14 +3,14 @@
 //
 // Invariants:
 // 1. a file's name is its generation; the active file's is above every closed one's, a spare's
-// above both;
+//    above both;
 // 2. a spare's name is durable before a batch goes into it, so that no batch can be lost with a
-// name;
+//    name;
 // 3. a file has all its blocks, written once, before it gets batches, so that a sync need not wait
-// for the
-//    file system's journal (except a spare that had to be made in a hurry);
+//    for the file system's journal (except a spare that had to be made in a hurry);
 // 4. an opened log never goes on in a file that was written before: what lies behind a tear stays
-// out of reach. Thread: one at a time (the log's leader), except held_bytes().
+//    out of reach.
+// Thread: one at a time (the log's leader), except held_bytes().
 #pragma once
 
 #include <atomic>

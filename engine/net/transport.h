@@ -7,9 +7,8 @@
 // caller's buffer.
 //
 // Invariants
-// 1. A call or read that was accepted (Status ok) ends in exactly one done(), at its deadline at
-// the
-//    latest, whatever the peer does. One that was refused has no done().
+// 1. A call or read that was accepted (Status ok) ends in exactly one done(), at the latest at its
+//    deadline, whatever the peer does. One that was refused has no done().
 // 2. `out` and `reply_body` are written only between the call and its done().
 // 3. A Payload's bytes are read until its `keep` is dropped, which may be after done().
 // 4. What is queued and unanswered is bounded, for each peer and for all; beyond the bounds calls

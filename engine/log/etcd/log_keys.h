@@ -3,9 +3,9 @@
 //   /kvsyncfs/<volume>/generation                       decimal; the log below it is the volume's
 //   /kvsyncfs/<volume>/life/<node>                      its version counts the node's lives
 //   /kvsyncfs/<volume>/session/<node>/<incarnation>     leased; decimal number of its last batch
-//   /kvsyncfs/<volume>/log/<generation>/count           empty; its version is the last batch's
-//   index /kvsyncfs/<volume>/log/<generation>/trim            "<index> <position>": what is trimmed
-//   away /kvsyncfs/<volume>/log/<generation>/e/<base>/<incarnation>/<number>   a batch
+//   /kvsyncfs/<volume>/log/<generation>/count           empty; its version: the last batch's index
+//   /kvsyncfs/<volume>/log/<generation>/trim            "<index> <position>": what is trimmed away
+//   /kvsyncfs/<volume>/log/<generation>/e/<base>/<incarnation>/<number>   a batch
 //
 // Base, incarnation and number are 16 hex digits, generation is decimal. A batch's base is an index
 // that its writer knew to be taken; etcd accepts it only while fewer than kWindow batches came

@@ -40,7 +40,7 @@ enum class Code : unsigned char {
   kNotFormatted,  ///< no superblock here · EINVAL · N
   kNewerFormat,   ///< incompatible feature of a newer version · EPROTONOSUPPORT · N
   kFenced,        ///< this node's session has ended, it may not write · EIO · R
-  kShutdown,      ///< the engine is stopping or has failed · ESHUTDOWN · N
+  kShutdown,      ///< engine, transport or client is stopping · ESHUTDOWN · N
   kUnreachable,   ///< no connection to the peer; nothing was sent · EHOSTUNREACH · R
   kDisconnected,  ///< the peer's connection broke; a change may have happened · ECONNRESET · S
 };
@@ -57,7 +57,7 @@ struct Error {
   Error(Code c, std::string d) : code(c), detail(std::move(d)) {}
 };
 
-/// Short English name of a code ("no such name"). Never empty.
+/// Short English name of a code ("not found"). Never empty.
 std::string_view to_string(Code code);
 
 /// errno value of a code (see the table above). Never 0.

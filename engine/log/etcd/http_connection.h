@@ -4,7 +4,7 @@
 // sends them. Thread: one at a time.
 //
 // Errors: kTimeout (no answer in time), kIo (the connection is lost or was refused), kAccess (the
-// certificate is refused), kCorrupt (not HTTP, or too large).
+// certificate is refused), kCorrupt (not HTTP, or too large), kNoMemory.
 #pragma once
 
 #include <cstdint>

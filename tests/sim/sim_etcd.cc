@@ -33,7 +33,6 @@ bool SimEtcd::holds(const etcd::Compare& compare) const {
 
 void SimEtcd::put(const etcd::Put& put, std::int64_t revision) {
   KeyValue& item = state_->keys[put.key];
-  if (item.version == 0) item.create_revision = revision;
   item.key = put.key;
   item.value = put.value;
   item.mod_revision = revision;

@@ -20,6 +20,7 @@
 //   kCorrupt      the answer makes no sense; of a change: outcome unknown
 //   kIo           (EtcdWatch) its connection is lost
 //   kShutdown     the client was stopped
+//   kNoMemory     none for the answer; of a change: outcome unknown
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ namespace kvsyncfs::etcd {
 
 struct KeyValue {
   std::string key, value;
-  std::int64_t create_revision = 0, mod_revision = 0;
+  std::int64_t mod_revision = 0;
   std::int64_t version =
       0;                   ///< changes of the key since it was created, from 1; 0: it is not there
   std::int64_t lease = 0;  ///< 0: none

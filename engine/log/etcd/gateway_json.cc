@@ -145,7 +145,6 @@ KeyValue key_value(Fields& fields) {
   KeyValue item;
   item.key = fields.bytes("key");
   item.value = fields.bytes("value");
-  item.create_revision = fields.number("create_revision");
   item.mod_revision = fields.number("mod_revision");
   item.version = fields.number("version");
   item.lease = fields.number("lease");

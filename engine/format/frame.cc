@@ -8,7 +8,6 @@
 namespace kvsyncfs {
 namespace {
 
-constexpr std::string_view kMagic = "KVSF";
 constexpr std::size_t kChecksumOffset = kFrameHeaderSize - 4;
 
 struct Limits {
@@ -58,7 +57,7 @@ std::string encode(const FrameHeader& header) {
   std::string bytes;
   bytes.reserve(kFrameHeaderSize);
   Writer writer(bytes);
-  writer.raw(kMagic);
+  writer.raw(kFrameMagic);
   writer.u16(kProtocolMajor);
   writer.u16(static_cast<std::uint16_t>(header.type));
   writer.u64(header.sequence);
@@ -76,7 +75,8 @@ std::string encode(const FrameHeader& header) {
 Result<FrameHeader> decode_frame_header(std::string_view bytes) {
   if (bytes.size() < kFrameHeaderSize) return Error(Code::kCorrupt, "frame: short header");
   Reader reader(bytes.substr(0, kFrameHeaderSize));
-  if (reader.raw(kMagic.size()) != kMagic) return Error(Code::kCorrupt, "frame: no magic");
+  if (reader.raw(kFrameMagic.size()) != kFrameMagic)
+    return Error(Code::kCorrupt, "frame: no magic");
   // Before the checksum: another major version may keep it elsewhere.
   const std::uint16_t major = reader.u16();
   if (major != kProtocolMajor)

@@ -38,6 +38,7 @@
 
 namespace kvsyncfs {
 
+inline constexpr std::string_view kFrameMagic = "KVSF";
 inline constexpr std::uint16_t kProtocolMajor = 1;  ///< another one is refused
 inline constexpr std::uint16_t kProtocolMinor = 0;  ///< both sides speak the smaller one
 inline constexpr std::size_t kFrameHeaderSize = 48;

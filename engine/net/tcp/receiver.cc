@@ -63,9 +63,7 @@ void Receiver::enter_part() {
 Status Receiver::begin(bool* waits) {
   if (end_ - begin_ < kFrameHeaderSize) {
     // Garbage that is shorter than a header is told at once, not when the peer gives up.
-    const std::string_view magic = "KVSF";
-    if (!buffered().substr(0, 4).starts_with(
-            magic.substr(0, std::min<std::size_t>(end_ - begin_, 4))))
+    if (!buffered().starts_with(kFrameMagic.substr(0, end_ - begin_)))
       return Error(Code::kCorrupt, "frame: no magic");
     *waits = true;
     return {};

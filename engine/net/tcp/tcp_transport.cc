@@ -12,6 +12,9 @@ namespace {
 constexpr std::size_t kNodesMax = 4096;
 constexpr std::size_t kSecretSizeMin = 16;
 
+static_assert(kMessageHeadSizeMax == kFrameHeadSizeMax && kTransferSizeMax == kFrameBodySizeMax,
+              "what a caller may send fits into a frame");
+
 /// Errors: kInvalid.
 Result<tcp::endpoint> parse_endpoint(const std::string& text) {
   const Error bad(Code::kInvalid, "address '" + text + "': not a number:port");

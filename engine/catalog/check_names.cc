@@ -11,7 +11,6 @@ namespace kvsyncfs {
 
 namespace {
 
-constexpr std::uint64_t kCookieMin = 3;
 constexpr std::uint32_t kDirectoryType = 0040000, kLostAndFoundMode = 0040700;
 constexpr std::string_view kLostAndFound = "lost+found";
 

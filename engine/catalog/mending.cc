@@ -4,10 +4,6 @@
 
 namespace kvsyncfs {
 
-namespace {
-constexpr std::uint64_t kCookieMin = 3;
-}
-
 Result<Inode*> Mending::edit(InodeId id) {
   auto found = inodes_.find(id);
   if (found == inodes_.end()) {

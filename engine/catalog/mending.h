@@ -5,6 +5,7 @@
 
 #include <rocksdb/write_batch.h>
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string_view>
@@ -13,6 +14,8 @@
 #include "engine/catalog/tables.h"
 
 namespace kvsyncfs {
+
+inline constexpr std::uint64_t kCookieMin = 3;  ///< of an entry: "." and ".." have those below
 
 class Mending {
  public:

@@ -26,7 +26,7 @@ namespace {
 // An fsync holds a thread while the disk works; more callers wait in the
 // kernel.
 constexpr unsigned kThreadsMax = 16;
-constexpr unsigned kRequestSizeMax = 1u << 20;  // bytes of one read or write
+constexpr unsigned kRequestSizeMax = kReadSizeMax;  // bytes of one read or write
 // Requests in the background (readahead, direct I/O) at a time; the kernel's
 // default of 12 leaves a direct reader of depth 16 waiting.
 constexpr unsigned kBackgroundMax = 64;
@@ -63,8 +63,7 @@ std::string escape(const std::string& value) {
 /// libfuse starts from nodev and nosuid; only root mounts this, so that mount(8)'s rule holds.
 std::string fuse_options(const MountOptions& options) {
   std::string list = "fsname=" + escape(options.fsname.empty() ? options.store : options.fsname) +
-                     ",subtype=kvsyncfs,default_permissions,dev,suid";
-  if (options.allow_other) list += ",allow_other";
+                     ",subtype=kvsyncfs,allow_other,default_permissions,dev,suid";
   if (options.read_only) list += ",ro";
   if (!options.atime) list += ",noatime";
   for (const std::string& word : options.kernel_options) list += "," + word;

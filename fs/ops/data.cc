@@ -20,11 +20,7 @@ void open_file(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
 void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
                  fuse_file_info* fi) {
   Op op(req, OpKind::kCreate);
-  NewNode node;
-  node.mode = (mode & 07777) | S_IFREG;
-  node.umask = op.context().umask;
-  node.uid = op.context().uid;
-  node.gid = op.context().gid;
+  const NewNode node = new_node(op.context(), (mode & 07777) | S_IFREG);
   auto created = op.engine().create(id(parent), name, node);
   if (!created) return op.error(created.error());
   fi->keep_cache = 1;

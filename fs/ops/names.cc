@@ -6,16 +6,16 @@
 
 namespace kvsyncfs {
 
-namespace {
-
-NewNode new_node(const fuse_ctx& context, mode_t mode) {
+NewNode new_node(const fuse_ctx& caller, mode_t mode) {
   NewNode node;
   node.mode = mode;
-  node.umask = context.umask;
-  node.uid = context.uid;
-  node.gid = context.gid;
+  node.umask = caller.umask;
+  node.uid = caller.uid;
+  node.gid = caller.gid;
   return node;
 }
+
+namespace {
 
 void make_node(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
   Op op(req, OpKind::kMknod);

@@ -85,6 +85,8 @@ class Op {
 };
 
 fuse_entry_param to_entry(InodeId inode, const Inode& attributes);
+/// A new inode of the request's caller.
+NewNode new_node(const fuse_ctx& caller, mode_t mode);
 inline InodeId id(fuse_ino_t ino) { return InodeId{ino}; }
 
 // What each file of ops/ offers to the table.

@@ -38,7 +38,7 @@ TEST(MountOptions, OfTwoPathsAreTheDefaults) {
   EXPECT_EQ(options->store, "/store");
   EXPECT_EQ(options->mountpoint, "/mnt");
   EXPECT_FALSE(options->foreground || options->debug || options->read_only);
-  EXPECT_TRUE(options->allow_other && options->atime);
+  EXPECT_TRUE(options->atime);
   EXPECT_EQ(options->timeout_s, 15u);
   EXPECT_EQ(options->cache_size_bytes, 0u);
   EXPECT_EQ(options->write_buffer_bytes, 64u << 20);

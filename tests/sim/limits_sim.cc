@@ -7,8 +7,8 @@
 namespace kvsyncfs {
 namespace {
 
-/// Every second byte of a file: each is an extent of its own, and one log entry of them all would be
-/// larger than the log takes. They come back after a crash and a recovery.
+/// Every second byte of a file: each is an extent of its own, and one log entry of them all would
+/// be larger than the log takes. They come back after a crash and a recovery.
 TEST(LimitsSim, FlushOfMoreExtentsThanOneLogEntryHolds) {
   constexpr std::uint64_t kBytes = 150'000;
   const auto disk = EngineWorld::new_store();

@@ -77,7 +77,9 @@ Status EngineImpl::move_live_bytes(SegmentId victim) {
       const std::uint64_t at = round_up(used, kPageSize) + extent.segment_offset % kPageSize;
       if (at + extent.length > kMoveBytesMax) break;
       const MutableBytes bytes = buffer.bytes().subspan(at, extent.length);
-      KVSYNCFS_TRY(store_->read(victim, extent.segment_offset, bytes));
+      // Whatever keeps it from being read, the next victim may do better.
+      if (auto read = store_->read(victim, extent.segment_offset, bytes); !read)
+        return Error(Code::kCorrupt, read.error().detail);
       runs.push_back(bytes);
       command.moves.push_back({inode, extent, kNoSegment, 0});
       used = at + extent.length;

@@ -172,7 +172,9 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
   {
     std::unique_lock lock(from->mutex);
     KVSYNCFS_TRY(load_size(*from));
-    size = from->size;
+    // What was appended since the flush has no extents yet.
+    KVSYNCFS_ASSIGN(const Inode committed, catalog_->inode(source));
+    size = std::min(from->size, committed.size);
   }
   if (source_offset >= size) return std::uint64_t{0};
   length = std::min(length, size - source_offset);

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <span>
 
 #include "engine/env/real.h"
 

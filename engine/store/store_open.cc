@@ -1,5 +1,4 @@
 // Making, opening and taking over a store's folder of segments.
-#include <algorithm>
 #include <unordered_map>
 
 #include "engine/store/store_impl.h"

@@ -1,7 +1,6 @@
 // What the catalog's own part of an operation costs, on a real disk's file system in a temp folder.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 

@@ -7,13 +7,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <future>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "fs/daemon_client.h"

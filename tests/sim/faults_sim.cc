@@ -4,8 +4,6 @@
 // KVSYNCFS_SIM_SEEDS=n runs n seeds of the long histories; KVSYNCFS_SIM_SEED=s begins with seed s.
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "tests/sim/engine_world.h"
 #include "tests/sim/seeds.h"
 

@@ -1,7 +1,6 @@
 #include "tests/sim/sim_disk.h"
 
 #include <algorithm>
-#include <cassert>
 
 namespace kvsyncfs {
 namespace {

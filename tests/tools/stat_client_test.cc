@@ -7,7 +7,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <vector>
 
 #include "tests/lib/temp_folder.h"

@@ -1,6 +1,4 @@
 // The session's lease, and the end of what the log holds.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>

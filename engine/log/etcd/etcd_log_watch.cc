@@ -1,7 +1,6 @@
 // Following the log: the watch, what it may leave out, and the one place where batches are applied.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "engine/format/etcd_batch.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <queue>
-#include <utility>
 #include <vector>
 
 namespace kvsyncfs::etcd {

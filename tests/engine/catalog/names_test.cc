@@ -1,6 +1,4 @@
 // create, link, unlink and rename as POSIX has them.
-#include <algorithm>
-
 #include "tests/engine/catalog/catalog_fixture.h"
 
 namespace kvsyncfs {

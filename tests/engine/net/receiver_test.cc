@@ -5,7 +5,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <cstring>
-#include <map>
 
 #include "engine/base/checksum.h"
 

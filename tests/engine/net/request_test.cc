@@ -1,6 +1,4 @@
 // Requests and replies between two good nodes.
-#include <map>
-
 #include "tests/engine/net/net_fixture.h"
 
 namespace kvsyncfs {

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "tests/engine/store/store_fixture.h"
 
 namespace kvsyncfs {

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <thread>
-
 #include "tests/engine/store/store_fixture.h"
 
 namespace kvsyncfs {

@@ -4,7 +4,6 @@
 
 #include <random>
 #include <string>
-#include <vector>
 
 namespace kvsyncfs {
 namespace {

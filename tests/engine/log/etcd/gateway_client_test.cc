@@ -9,7 +9,6 @@
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/streambuf.hpp>
 #include <boost/asio/write.hpp>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>

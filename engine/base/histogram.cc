@@ -19,12 +19,6 @@ std::uint64_t HistogramSnapshot::percentile(double percent) const {
   return max_;  // the last bucket has no upper bound
 }
 
-void HistogramSnapshot::merge(const HistogramSnapshot& other) {
-  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
-  count_ += other.count_;
-  max_ = std::max(max_, other.max_);
-}
-
 HistogramSnapshot Histogram::snapshot() const {
   HistogramSnapshot result;
   std::size_t last = 0;

@@ -48,8 +48,6 @@ class HistogramSnapshot {
   /// Smallest value that at least `percent` (0 to 100) of the values do not exceed, rounded up to
   /// its bucket but not above max(). 0 if nothing was recorded.
   std::uint64_t percentile(double percent) const;
-  /// Adds the values of `other`.
-  void merge(const HistogramSnapshot& other);
 
  private:
   friend class Histogram;

@@ -68,24 +68,6 @@ TEST(Histogram, RareSlowValuesShowOnlyInTheTail) {
   EXPECT_EQ(snapshot.percentile(100), kHuge);
 }
 
-TEST(Histogram, MergeIsAsIfAllValuesHadBeenRecordedInOne) {
-  Histogram low, high, both;
-  for (std::uint64_t i = 0; i < 1000; ++i) {
-    low.record(i);
-    both.record(i);
-    high.record(i * 1000);
-    both.record(i * 1000);
-  }
-  HistogramSnapshot merged = low.snapshot();
-  merged.merge(high.snapshot());
-  const HistogramSnapshot expected = both.snapshot();
-  EXPECT_EQ(merged.count(), expected.count());
-  EXPECT_EQ(merged.max(), expected.max());
-  for (const double percent : {1.0, 50.0, 99.0, 99.9}) {
-    EXPECT_EQ(merged.percentile(percent), expected.percentile(percent));
-  }
-}
-
 TEST(Histogram, LosesNothingWhenManyThreadsRecordAndSnapshotsOnlyGrow) {
   Histogram histogram;
   constexpr int kThreads = 4;

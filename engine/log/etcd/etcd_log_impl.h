@@ -165,7 +165,7 @@ class EtcdLogImpl final : public EtcdLog {
   std::uint64_t number_ = 0;    ///< of the last flight
   std::uint64_t retry_ns_ = 0;  ///< not before
   std::optional<Error> failure_;
-  std::uint64_t tail_ = 0, tail_ns_ = 0;  ///< newest index known and not applied, since when
+  std::uint64_t tail_ = 0, tail_ns_ = 0;  ///< an index not applied when it was told, since when
   EtcdLogCounters counters_;
 
   std::int64_t lease_ = 0;

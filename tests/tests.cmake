@@ -109,6 +109,12 @@ foreach(source ${benchmarks})
                         benchmark::benchmark)
 endforeach()
 
+# Walks the state tables of a man page.
+set_source_files_properties(
+  ${CMAKE_SOURCE_DIR}/tests/engine/catalog/state_tables_test.cc
+  PROPERTIES COMPILE_DEFINITIONS
+             "KVSYNCFS_PROTOCOL_PAGE=\"${CMAKE_SOURCE_DIR}/man/kvsyncfs-protocol.7\"")
+
 foreach(rule arrows calls registered shape)
   add_test(NAME check.${rule} COMMAND python3 ${CMAKE_SOURCE_DIR}/tools/check ${rule})
   set_tests_properties(check.${rule} PROPERTIES LABELS unit TIMEOUT 60)

@@ -19,6 +19,7 @@ using SegmentId = StrongId<struct SegmentTag>;  ///< never repeats; 0 = reserved
 using Position = StrongId<struct PositionTag>;  ///< place in the log, dense, from 1; 0 = before all
 using NodeId = StrongId<struct NodeTag>;        ///< a member of the volume; 0 = none
 using Incarnation = StrongId<struct IncarnationTag>;  ///< one life of a node's daemon; grows
+using SessionId = StrongId<struct SessionTag>;  ///< such a life in the log; never repeats; 0 = none
 
 inline constexpr InodeId kRootInode{1};
 inline constexpr SegmentId kNoSegment{0};
@@ -37,6 +38,8 @@ inline constexpr std::uint32_t kCommandsPerTransactionMax = 1024;
 constexpr std::uint64_t id_at(Position position, std::uint32_t command_index) {
   return position.value * kCommandsPerTransactionMax + command_index;
 }
+/// The position of the command that an id was made from.
+constexpr Position position_of(std::uint64_t id) { return {id / kCommandsPerTransactionMax}; }
 
 constexpr std::uint64_t round_up(std::uint64_t n, std::uint64_t unit) {
   return (n + unit - 1) / unit * unit;

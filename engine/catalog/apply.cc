@@ -1,6 +1,8 @@
 // The dispatcher: which commands of an entry are due, and the cursor that moves with each of them.
 #include "engine/catalog/apply.h"
 
+#include <algorithm>
+
 #include "engine/catalog/catalog_impl.h"
 
 namespace kvsyncfs {
@@ -27,26 +29,49 @@ Result<std::vector<CommandResult>> RocksCatalog::apply(Position position,
   if (position.value != applied().value + 1 || count > kCommandsPerTransactionMax)
     return Error{Code::kCorrupt,
                  "log entry " + std::to_string(position.value) + " does not follow"};
+  if (transaction.origin && has_had(*transaction.origin)) {
+    const Error repeated{Code::kStale, "request repeated"};
+    auto result = skip_failed(repeated, cursor_after(position, 0, true), true, {});
+    if (!result) return failed_.emplace(result.error());
+    std::fill(results.begin(), results.end(), *result);
+    applied_.store(position.value, std::memory_order_release);
+    return results;
+  }
   for (std::uint32_t i = tables_->cursor().next_command; i < count; ++i) {
-    auto result = apply_one(position, i, transaction.commands[i], i + 1 == count);
+    auto result = apply_one(position, i, transaction);
     if (!result) return failed_.emplace(result.error());
     results[i] = std::move(*result);
   }
   if (count == 0) {
-    auto result = skip_failed(Code::kInvalid, cursor_after(position, 0, true), true);
+    auto result =
+        skip_failed(Code::kInvalid, cursor_after(position, 0, true), true, transaction.origin);
     if (!result) return failed_.emplace(result.error());
   }
   applied_.store(position.value, std::memory_order_release);
   return results;
 }
 
+/// The number is noted with the last command, so a transaction whose first commands are in already
+/// is not taken for its own repetition.
+bool RocksCatalog::has_had(const Origin& origin) const {
+  const auto session = tables_->session(origin.node);
+  return session && session->lives() && session->incarnation == origin.incarnation &&
+         origin.request <= session->last_request;
+}
+
 Result<CommandResult> RocksCatalog::apply_one(Position position, std::uint32_t index,
-                                              const Command& command, bool last) {
+                                              const Transaction& transaction) {
   batch_.Clear();
+  const bool last = index + 1 == transaction.commands.size();
   const Cursor cursor = cursor_after(position, index, last);
   CommandRun run(*tables_, batch_, position, index);
-  Status verdict = std::visit([&run](const auto& c) { return run_command(run, c); }, command);
-  if (!verdict) return skip_failed(verdict.error(), cursor, last);
+  Status verdict;
+  if (transaction.origin) verdict = run.enter(*transaction.origin);
+  if (verdict)
+    verdict = std::visit([&run](const auto& c) { return run_command(run, c); },
+                         transaction.commands[index]);
+  if (!verdict) return skip_failed(verdict.error(), cursor, last, transaction.origin);
+  if (last && transaction.origin) run.note_request(*transaction.origin);
   KVSYNCFS_TRY(run.commit(cursor));
   if (observer_)
     for (const ExtentChange& change : run.extent_changes()) observer_(change);
@@ -54,14 +79,15 @@ Result<CommandResult> RocksCatalog::apply_one(Position position, std::uint32_t i
 }
 
 /// A command that fails changes nothing, so running it again would fail again: only the last one of
-/// an entry has to move the cursor on disk.
-Result<CommandResult> RocksCatalog::skip_failed(const Error& error, const Cursor& cursor,
-                                                bool last) {
+/// an entry has to move the cursor on disk, and to note the request.
+Result<CommandResult> RocksCatalog::skip_failed(const Error& error, const Cursor& cursor, bool last,
+                                                const std::optional<Origin>& origin) {
   // The disk's word is no verdict of the command: all later ones would stand on a wrong state.
   if (error.code == Code::kIo) return error;
   if (last) {
     batch_.Clear();
     CommandRun nothing(*tables_, batch_, {}, 0);
+    if (origin) nothing.note_request(*origin);
     KVSYNCFS_TRY(nothing.commit(cursor));
   }
   CommandResult result;

@@ -27,6 +27,9 @@ Status run_command(CommandRun& run, const ReclaimCommand& c);
 Status run_command(CommandRun& run, const OpenSegmentCommand& c);
 Status run_command(CommandRun& run, const SealSegmentCommand& c);
 Status run_command(CommandRun& run, const DeleteSegmentCommand& c);
+// apply_sessions.cc
+Status run_command(CommandRun& run, const JoinCommand& c);
+Status run_command(CommandRun& run, const EndCommand& c);
 
 // Shared by them.
 

@@ -15,12 +15,14 @@
 //   e <ino> <file offset>                    extent: length, segment, segment offset
 //   r <segment> <segment offset> <ino> <file offset>   reverse of e (not for reserved extents):
 //   length s <segment>                              segment record o <ino> orphan
+//   n <node>                                 the node's last session
 // Thread: apply by one thread at a time (the log sees to it); all reads from any thread, at any
 // time.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +45,7 @@ struct CommandResult {
   InodeId replaced;       ///< rename: the inode whose name was taken over or exchanged; else 0
   bool orphaned = false;  ///< unlink/rmdir/rename: `inode` (or `replaced`) reached link count 0
   SegmentId segment;      ///< OpenSegment
+  SessionId session;      ///< Join, End
   bool more = false;      ///< Reclaim: extents are left
   std::uint64_t moved_bytes = 0;  ///< MoveExtents: bytes whose extents moved
 };
@@ -89,8 +92,10 @@ class Catalog {
   static Result<std::unique_ptr<Catalog>> open(Disk& disk, const CatalogOptions& options);
 
   /// Applies one log entry. One result per command; a command already applied (replay) has an empty
-  /// result with status ok. Errors: kCorrupt (undecodable entry; or position is not the next one),
-  /// kIo, kNoSpace (RocksDB refused: the catalog stops and every later apply fails the same way).
+  /// result with status ok; all of a session that does not live have kFenced, all of a request that
+  /// the session has had kStale. Errors: kCorrupt (undecodable entry; or position is not the next
+  /// one), kIo, kNoSpace (RocksDB refused: the catalog stops and every later apply fails the same
+  /// way).
   virtual Result<std::vector<CommandResult>> apply(Position position,
                                                    const Transaction& transaction) = 0;
   /// Last applied position.
@@ -119,6 +124,8 @@ class Catalog {
       SegmentId id, std::uint64_t from_offset, std::size_t count_max) const = 0;
   virtual Result<std::vector<InodeId>> orphans() const = 0;
   virtual CatalogTotals totals() const = 0;
+  /// The last session of each node that ever had one.
+  virtual std::map<NodeId, SessionRecord> sessions() const = 0;
 
   /// Bytes that only memory holds; checkpoint() writes them.
   virtual std::uint64_t memtable_bytes() const = 0;

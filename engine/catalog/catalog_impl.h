@@ -41,6 +41,7 @@ class RocksCatalog final : public Catalog {
   Result<std::vector<std::pair<InodeId, Extent>>> segment_extents(
       SegmentId id, std::uint64_t from_offset, std::size_t count_max) const override;
   Result<std::vector<InodeId>> orphans() const override { return tables_->orphans(); }
+  std::map<NodeId, SessionRecord> sessions() const override { return tables_->sessions(); }
   CatalogTotals totals() const override { return tables_->totals(); }
 
   std::uint64_t memtable_bytes() const override { return tables_->memtable_bytes(); }
@@ -54,9 +55,11 @@ class RocksCatalog final : public Catalog {
       const std::unordered_set<InodeId>& ids) const override;
 
  private:
-  Result<CommandResult> apply_one(Position position, std::uint32_t index, const Command& command,
-                                  bool last);
-  Result<CommandResult> skip_failed(const Error& error, const Cursor& cursor, bool last);
+  Result<CommandResult> apply_one(Position position, std::uint32_t index,
+                                  const Transaction& transaction);
+  Result<CommandResult> skip_failed(const Error& error, const Cursor& cursor, bool last,
+                                    const std::optional<Origin>& origin);
+  bool has_had(const Origin& origin) const;
 
   std::unique_ptr<Tables> tables_;
   const bool read_only_;

@@ -86,6 +86,8 @@ Status CatalogCheck::visit(std::string_view key, std::string_view value) {
       return visit_reverse(key, value);
     case 'o':
       return visit_orphan(key), Status{};
+    case 'n':
+      return visit_session(key, value), Status{};
     default:
       if (key == kCursorKey || !options_.knows_all_records) return {};
       problem(Mends::kYes, Of::kCatalog, 0, "unknown record of {} bytes", key.size());

@@ -128,6 +128,9 @@ class CatalogCheck {
   Result<bool> fits(InodeId id, const Found& found, std::span<const Extent> lost) const;
   void settle_segments();
 
+  // check_cluster.cc
+  void visit_session(std::string_view key, std::string_view value);
+
   const Tables& tables_;
   const CatalogCheckOptions& options_;
   const InodeId spare_id_;

@@ -164,10 +164,31 @@ void CommandRun::edit_extents(InodeId id, const ExtentEdit& edit) {
   }
 }
 
+std::optional<SessionRecord> CommandRun::find_session(NodeId node) const {
+  auto staged = sessions_.find(node);
+  return staged != sessions_.end() ? staged->second : tables_.session(node);
+}
+
+Status CommandRun::enter(const Origin& origin) {
+  const auto session = find_session(origin.node);
+  if (!session || !session->lives() || session->incarnation != origin.incarnation)
+    return Code::kFenced;
+  return {};
+}
+
+void CommandRun::note_request(const Origin& origin) {
+  if (!enter(origin)) return;
+  SessionRecord session = *find_session(origin.node);
+  session.last_request = origin.request;
+  put_session(origin.node, session);
+}
+
 Status CommandRun::commit(Cursor cursor) {
   cursor.inodes = tables_.cursor().inodes + inodes_added_ - inodes_removed_;
   cursor.reserved_bytes = tables_.cursor().reserved_bytes + reserved_added_ - reserved_removed_;
+  for (const auto& [node, record] : sessions_) batch_.Put(session_key(node).view(), encode(record));
   KVSYNCFS_TRY(tables_.commit(batch_, inodes_, segments_, cursor));
+  tables_.remember_sessions(sessions_);
   for (const StagedInode& s : inodes_)
     if (s.id == result.inode) result.attributes = s.inode;
   return {};

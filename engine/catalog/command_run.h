@@ -73,6 +73,16 @@ class CommandRun {
   void put_segment(SegmentId id, const SegmentRecord& record) { segments_[id] = record; }
   void delete_segment(SegmentId id) { segments_[id] = std::nullopt; }
 
+  // Sessions.
+  /// From now on the command is one of that session. Errors: kFenced (it does not live).
+  Status enter(const Origin& origin);
+  /// The origin's request is applied with this commit; nothing where its session has just ended.
+  void note_request(const Origin& origin);
+  std::optional<SessionRecord> find_session(NodeId node) const;
+  void put_session(NodeId node, const SessionRecord& record) { sessions_[node] = record; }
+  std::size_t session_count() const { return tables_.sessions().size(); }
+  Position position() const { return position_of(id_); }
+
   /// Writes everything. `cursor` comes with the place; the totals are filled in here.
   Status commit(Cursor cursor);
   /// Ranges whose extents changed, for the observer.
@@ -89,6 +99,7 @@ class CommandRun {
   std::uint64_t id_;
   boost::container::static_vector<StagedInode, kStagedMax> inodes_;
   StagedSegments segments_;
+  std::map<NodeId, SessionRecord> sessions_;
   std::uint64_t inodes_added_ = 0, inodes_removed_ = 0, reserved_added_ = 0, reserved_removed_ = 0;
   std::vector<ExtentChange> extent_changes_;
   bool several_edits_ = false;

@@ -39,6 +39,7 @@ class Key {
 inline Key inode_key(InodeId id) { return Key('i').number(id.value); }
 inline Key orphan_key(InodeId id) { return Key('o').number(id.value); }
 inline Key segment_key(SegmentId id) { return Key('s').number(id.value); }
+inline Key session_key(NodeId node) { return Key('n').number(node.value); }
 inline Key dentry_key(InodeId parent, std::string_view name) {
   return Key('d').number(parent.value).name(name);
 }

@@ -55,7 +55,8 @@ Status Tables::load_memory(bool for_check) {
   KVSYNCFS_ASSIGN(cursor_, decode_cursor(*bytes));
   totals_.inodes = cursor_.inodes;
   totals_.reserved_bytes = cursor_.reserved_bytes;
-  return load_segments(for_check);
+  KVSYNCFS_TRY(load_segments(for_check));
+  return load_sessions(for_check);
 }
 
 Status Tables::load_segments(bool for_check) {
@@ -70,6 +71,15 @@ Status Tables::load_segments(bool for_check) {
     segments_[{number_in_key(it->key().ToStringView(), 0)}] = *record;
   }
   return it->status().ok() ? Status{} : Status(from_rocks(it->status()));
+}
+
+Status Tables::load_sessions(bool for_check) {
+  return scan("n", "o", [&](std::string_view key, std::string_view value) -> Status {
+    const auto record = decode_session(value);
+    if (!record) return for_check ? Status{} : Status(record.error());
+    sessions_[{number_in_key(key, 0)}] = *record;
+    return {};
+  });
 }
 
 Status Tables::write(rocksdb::WriteBatch& batch) {
@@ -145,6 +155,12 @@ void Tables::remember(std::span<StagedInode> inodes, const StagedSegments& segme
 Status Tables::write_deferred() {
   std::lock_guard lock(commit_mutex_);
   return write_deferred_locked();
+}
+
+void Tables::remember_sessions(const std::map<NodeId, SessionRecord>& changed) {
+  if (changed.empty()) return;
+  std::unique_lock lock(memory_mutex_);
+  for (const auto& [node, record] : changed) sessions_[node] = record;
 }
 
 /// Only this thread changes what is deferred, so it may read without the memory's lock.

@@ -57,6 +57,8 @@ class Tables {
   Result<std::vector<InodeId>> orphans() const;
   std::optional<SegmentRecord> segment(SegmentId id) const;
   std::vector<std::pair<SegmentId, SegmentRecord>> segments() const;
+  std::optional<SessionRecord> session(NodeId node) const;
+  std::map<NodeId, SessionRecord> sessions() const;
   CatalogTotals totals() const;
   const Cursor& cursor() const { return cursor_; }  ///< apply only
 
@@ -64,6 +66,8 @@ class Tables {
   /// holds.
   Status commit(rocksdb::WriteBatch& batch, std::span<StagedInode> inodes,
                 const StagedSegments& segments, const Cursor& cursor);
+  /// Those whose records were committed. Apply only.
+  void remember_sessions(const std::map<NodeId, SessionRecord>& changed);
   std::uint64_t memtable_bytes() const { return memtable_bytes_.load(std::memory_order_relaxed); }
   Status write_deferred();
   Status begin_flush();
@@ -86,6 +90,7 @@ class Tables {
   Tables() = default;
   Status load_memory(bool for_check);
   Status load_segments(bool for_check);
+  Status load_sessions(bool for_check);
   Status write(rocksdb::WriteBatch& batch);
   Status write_deferred_locked();
   void remember(std::span<StagedInode> inodes, const StagedSegments& segments, const Cursor& cursor,
@@ -114,6 +119,7 @@ class Tables {
   mutable std::shared_mutex memory_mutex_;  ///< guards what follows; a leaf
   std::unordered_map<InodeId, Inode> deferred_inodes_;
   std::unordered_map<SegmentId, SegmentRecord> segments_;
+  std::map<NodeId, SessionRecord> sessions_;
   CatalogTotals totals_;
 };
 

@@ -149,6 +149,18 @@ std::vector<std::pair<SegmentId, SegmentRecord>> Tables::segments() const {
   return all;
 }
 
+std::optional<SessionRecord> Tables::session(NodeId node) const {
+  std::shared_lock lock(memory_mutex_);
+  auto it = sessions_.find(node);
+  if (it == sessions_.end()) return std::nullopt;
+  return it->second;
+}
+
+std::map<NodeId, SessionRecord> Tables::sessions() const {
+  std::shared_lock lock(memory_mutex_);
+  return sessions_;
+}
+
 CatalogTotals Tables::totals() const {
   std::shared_lock lock(memory_mutex_);
   return totals_;

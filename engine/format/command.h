@@ -144,17 +144,48 @@ struct MoveExtentsCommand {
   std::vector<Move> moves;
 };
 
+/// A node's daemon begins a session: the node is up to date as far as here and acknowledges what
+/// comes. Said again it is the same session. Errors: kInvalid (a zero), kBusy (the node's earlier
+/// session has not ended), kFenced (this incarnation has ended, or a later one came), kTooBig
+/// (kSessionsMax).
+struct JoinCommand {
+  NodeId node;
+  Incarnation incarnation;  ///< greater than all earlier ones of the node
+  std::uint64_t features = 0;
+  std::uint32_t lease_ms = 0;
+};
+/// Ends a session; all behind it from that incarnation is dropped. Any node may append it, on the
+/// log's condition that the incarnation can append nothing any more. Said again it changes nothing;
+/// one that never joined cannot join any more. Errors: kInvalid, kTooBig, kBusy (an earlier session
+/// of the node has not ended).
+struct EndCommand {
+  NodeId node;
+  Incarnation incarnation;
+};
+
 using Command =
     std::variant<CreateCommand, LinkCommand, UnlinkCommand, RenameCommand, SetAttrCommand,
                  WriteExtentsCommand, WriteInlineCommand, AllocateCommand, CloneRangeCommand,
                  SetXattrCommand, RemoveXattrCommand, ReclaimCommand, OpenSegmentCommand,
-                 SealSegmentCommand, DeleteSegmentCommand, MoveExtentsCommand>;
+                 SealSegmentCommand, DeleteSegmentCommand, MoveExtentsCommand, JoinCommand,
+                 EndCommand>;
 
 inline constexpr std::uint32_t kReclaimExtentsMax = 4096;
+inline constexpr std::size_t kSessionsMax = 1024;  ///< nodes that ever had one
+
+/// Who sent a transaction. Apply drops it where the session does not live, or has had a request of
+/// this number or a higher one: so a request that is sent again is applied once.
+struct Origin {
+  NodeId node;
+  Incarnation incarnation;
+  std::uint64_t request = 0;  ///< from 1, growing in the session in the order of its appends
+  bool operator==(const Origin&) const = default;
+};
 
 /// One entry of the log. At most kCommandsPerTransactionMax commands.
 struct Transaction {
   std::vector<Command> commands;
+  std::optional<Origin> origin = {};  ///< nothing: of no session, as all of a lone node
 };
 
 std::string encode(const Transaction& transaction);

@@ -173,9 +173,31 @@ void get(Reader& r, MoveExtentsCommand& c) {
   });
 }
 
+void get(Reader& r, JoinCommand& c) {
+  c.node.value = r.u64();
+  c.incarnation.value = r.u64();
+  c.features = r.u64();
+  c.lease_ms = r.u32();
+}
+
+void get(Reader& r, EndCommand& c) {
+  c.node.value = r.u64();
+  c.incarnation.value = r.u64();
+}
+
+std::optional<Origin> get_origin(Reader& r) {
+  Origin origin;
+  origin.node.value = r.u64();
+  origin.incarnation.value = r.u64();
+  origin.request = r.u64();
+  if (origin == Origin{}) return std::nullopt;
+  if (origin.node.value == 0 || origin.incarnation.value == 0 || origin.request == 0) r.fail();
+  return origin;
+}
+
 // The tag of a command is one more than its place in the variant; the encoder's tags are fixed
 // numbers, so this ties the two together.
-static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kMoveExtents));
+static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kEnd));
 
 template <std::size_t index = 0>
 bool get_tagged(Reader& r, std::size_t tag, std::vector<Command>& out) {
@@ -195,19 +217,22 @@ Result<Transaction> decode_transaction(std::string_view bytes) {
   std::uint8_t version = r.u8();
   if (!r.ok() || version == 0) return Error{Code::kCorrupt, "transaction: no version"};
   if (version > kTransactionVersion) return Error{Code::kNewerFormat, "transaction: newer version"};
+  Transaction transaction;
+  if (version > 1) transaction.origin = get_origin(r);
   std::uint16_t count = r.u16();
   if (!r.ok() || count > kCommandsPerTransactionMax)
     return Error{Code::kCorrupt, "transaction: bad command count"};
-  Transaction transaction;
   transaction.commands.reserve(std::min<std::size_t>(count, r.left()));
   for (std::uint16_t i = 0; i < count; ++i) {
     std::uint8_t tag = r.u8();
     if (!r.ok() || tag == 0) return Error{Code::kCorrupt, "transaction: cut short"};
-    if (!get_tagged(r, tag, transaction.commands))
+    if ((version == 1 && tag > kTagInVersion1Max) || !get_tagged(r, tag, transaction.commands))
       return Error{Code::kNewerFormat, "transaction: unknown command"};
     if (!r.ok()) return Error{Code::kCorrupt, "transaction: bad command"};
   }
   if (!r.done()) return Error{Code::kCorrupt, "transaction: bytes left over"};
+  if (version != version_of(transaction))
+    return Error{Code::kCorrupt, "transaction: not the version of what it says"};
   return transaction;
 }
 

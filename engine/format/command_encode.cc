@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/format/codec.h"
 #include "engine/format/command.h"
 #include "engine/format/command_tags.h"
@@ -163,12 +165,40 @@ void put(Writer& w, const MoveExtentsCommand& c) {
   }
 }
 
+void put(Writer& w, const JoinCommand& c) {
+  tag(w, CommandTag::kJoin);
+  w.u64(c.node.value);
+  w.u64(c.incarnation.value);
+  w.u64(c.features);
+  w.u32(c.lease_ms);
+}
+
+void put(Writer& w, const EndCommand& c) {
+  tag(w, CommandTag::kEnd);
+  w.u64(c.node.value);
+  w.u64(c.incarnation.value);
+}
+
 }  // namespace
+
+std::uint8_t version_of(const Transaction& transaction) {
+  const auto is_newer = [](const Command& c) { return c.index() >= kTagInVersion1Max; };
+  const bool newer =
+      std::any_of(transaction.commands.begin(), transaction.commands.end(), is_newer);
+  return transaction.origin || newer ? 2 : 1;
+}
 
 std::string encode(const Transaction& transaction) {
   std::string out;
   Writer w(out);
-  w.u8(kTransactionVersion);
+  const std::uint8_t version = version_of(transaction);
+  w.u8(version);
+  if (version > 1) {
+    const Origin origin = transaction.origin.value_or(Origin{});
+    w.u64(origin.node.value);
+    w.u64(origin.incarnation.value);
+    w.u64(origin.request);
+  }
   w.u16(static_cast<std::uint16_t>(transaction.commands.size()));
   for (const Command& command : transaction.commands)
     std::visit([&w](const auto& c) { put(w, c); }, command);

@@ -2,11 +2,15 @@
 // meaning.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace kvsyncfs {
 
-inline constexpr std::uint8_t kTransactionVersion = 1;
+/// A transaction has the smallest version that can say it: 1 of no session, with commands up to
+/// kTagInVersion1Max; 2 all.
+inline constexpr std::uint8_t kTransactionVersion = 2;
+inline constexpr std::size_t kTagInVersion1Max = 16;
 
 enum class CommandTag : std::uint8_t {
   kCreate = 1,
@@ -25,10 +29,16 @@ enum class CommandTag : std::uint8_t {
   kSealSegment = 14,
   kDeleteSegment = 15,
   kMoveExtents = 16,
+  kJoin = 17,
+  kEnd = 18,
 };
 
 // Bits of the flag byte that says which optional fields of a command follow.
 inline constexpr std::uint8_t kHasMode = 1, kHasUid = 2, kHasGid = 4, kHasSize = 8, kHasAtime = 16,
                               kHasMtime = 32, kKillPrivileges = 64, kKeepCtime = 128;
+
+struct Transaction;
+/// The version that a transaction is written in.
+std::uint8_t version_of(const Transaction& transaction);
 
 }  // namespace kvsyncfs

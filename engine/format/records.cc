@@ -8,6 +8,7 @@ namespace kvsyncfs {
 namespace {
 constexpr std::uint8_t kInodeVersion = 1;
 constexpr std::uint8_t kSegmentVersion = 1;
+constexpr std::uint8_t kSessionVersion = 1;
 
 Error corrupt(const char* what) { return {Code::kCorrupt, what}; }
 }  // namespace
@@ -72,6 +73,35 @@ Result<SegmentRecord> decode_segment(std::string_view bytes) {
   record.live_bytes = r.u64();
   if (!r.done() || (state != 1 && state != 2)) return corrupt("segment record: bad field");
   record.state = static_cast<SegmentState>(state);
+  return record;
+}
+
+std::string encode(const SessionRecord& record) {
+  std::string out;
+  Writer w(out);
+  w.u8(kSessionVersion);
+  w.u64(record.session.value);
+  w.u64(record.incarnation.value);
+  w.u64(record.features);
+  w.u32(record.lease_ms);
+  w.u64(record.ended.value);
+  w.u64(record.last_request);
+  return out;
+}
+
+Result<SessionRecord> decode_session(std::string_view bytes) {
+  Reader r(bytes);
+  if (r.u8() != kSessionVersion) return corrupt("session record: unknown version");
+  SessionRecord record;
+  record.session.value = r.u64();
+  record.incarnation.value = r.u64();
+  record.features = r.u64();
+  record.lease_ms = r.u32();
+  record.ended.value = r.u64();
+  record.last_request = r.u64();
+  const bool in_order = record.lives() || position_of(record.session.value) <= record.ended;
+  if (!r.done() || record.session.value == 0 || record.incarnation.value == 0 || !in_order)
+    return corrupt("session record: bad field");
   return record;
 }
 

@@ -48,6 +48,23 @@ struct Extent {
   auto operator<=>(const Extent&) const = default;
 };
 
+/// The last session of a node: one life of its daemon, between a Join and an End in the log.
+struct SessionRecord {
+  SessionId session;  ///< the place of its Join; of the End where it never joined
+  Incarnation incarnation;
+  std::uint64_t features = 0;      ///< bits of what the node understands
+  std::uint32_t lease_ms = 0;      ///< it may answer from its catalog for so long on its own
+  Position ended;                  ///< where its End is; 0: it lives
+  std::uint64_t last_request = 0;  ///< the highest request number that has been applied
+  bool lives() const { return ended.value == 0; }
+  auto operator<=>(const SessionRecord&) const = default;
+};
+/// Whether a change at `position` returns to its caller only when this session has acknowledged it:
+/// it joined there or before and has not ended.
+inline bool must_acknowledge(const SessionRecord& record, Position position) {
+  return record.lives() && position_of(record.session.value) <= position;
+}
+
 enum class SegmentState : std::uint8_t { kOpen = 1, kSealed = 2 };
 
 struct SegmentRecord {
@@ -60,8 +77,10 @@ struct SegmentRecord {
 
 std::string encode(const Inode& inode);
 std::string encode(const SegmentRecord& record);
+std::string encode(const SessionRecord& record);
 Result<Inode> decode_inode(std::string_view bytes);            ///< errors: kCorrupt
 Result<SegmentRecord> decode_segment(std::string_view bytes);  ///< errors: kCorrupt
+Result<SessionRecord> decode_session(std::string_view bytes);  ///< errors: kCorrupt
 
 inline constexpr std::uint32_t kTypeMask = 0170000;  ///< S_IFMT
 inline bool is_directory(const Inode& inode) { return (inode.mode & kTypeMask) == 0040000; }

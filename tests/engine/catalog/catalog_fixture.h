@@ -46,16 +46,19 @@ class TestCatalog {
   }
 
   /// Applies one entry at the next position; it is kept for replay().
-  std::vector<CommandResult> apply(std::vector<Command> commands) {
-    log_.push_back({std::move(commands)});
+  std::vector<CommandResult> apply(std::vector<Command> commands,
+                                   std::optional<Origin> origin = {}) {
+    log_.push_back({std::move(commands), origin});
     auto results = catalog_->apply({catalog_->applied().value + 1}, log_.back());
     EXPECT_TRUE(results) << describe(results.error());
     return results ? std::move(*results) : std::vector<CommandResult>(log_.back().commands.size());
   }
-  CommandResult run(Command command) { return apply({std::move(command)}).at(0); }
+  CommandResult run(Command command, std::optional<Origin> origin = {}) {
+    return apply({std::move(command)}, origin).at(0);
+  }
   /// The error code of a command, or no code.
-  std::optional<Code> code(Command command) {
-    CommandResult result = run(std::move(command));
+  std::optional<Code> code(Command command, std::optional<Origin> origin = {}) {
+    CommandResult result = run(std::move(command), origin);
     if (result.status) return std::nullopt;
     return result.status.error().code;
   }

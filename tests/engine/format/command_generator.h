@@ -19,6 +19,7 @@ class CommandGenerator {
     std::size_t count = below(count_max + 1);
     for (std::size_t i = 0; i < count; ++i)
       t.commands.push_back(command(below(std::variant_size_v<Command>)));
+    if (coin()) t.origin = Origin{{1 + below(99)}, {1 + below(99)}, 1 + below(99)};
     return t;
   }
 
@@ -63,6 +64,10 @@ class CommandGenerator {
         return SealSegmentCommand{{number()}, number()};
       case 14:
         return DeleteSegmentCommand{{number()}};
+      case 16:
+        return JoinCommand{{number()}, {number()}, number(), u32()};
+      case 17:
+        return EndCommand{{number()}, {number()}};
       default:
         return MoveExtentsCommand{list([&] {
           return MoveExtentsCommand::Move{{number()}, extent(), {number()}, number()};

@@ -44,13 +44,59 @@ TEST(CommandFormat, GoldenBytesOfWriteExtents) {
   EXPECT_EQ(encode(t), golden);
 }
 
+const std::initializer_list<int> kNobody = {2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+
+TEST(CommandFormat, GoldenBytesOfAnOrigin) {
+  Transaction t{{ReclaimCommand{{5}}}, Origin{{1}, {0x0203}, 4}};
+  const std::string golden = bytes({2,                       // version
+                                    1, 0, 0, 0, 0, 0, 0, 0,  // node
+                                    3, 2, 0, 0, 0, 0, 0, 0,  // incarnation
+                                    4, 0, 0, 0, 0, 0, 0, 0,  // request
+                                    1, 0,                    // count
+                                    12, 5, 0, 0, 0, 0, 0, 0, 0});
+  EXPECT_EQ(encode(t), golden);
+  EXPECT_EQ(decode_transaction(golden)->origin, t.origin);
+}
+
+TEST(CommandFormat, GoldenBytesOfJoinAndEnd) {
+  const Transaction t{{JoinCommand{{1}, {2}, 0x0304, 5000}, EndCommand{{6}, {7}}}};
+  EXPECT_EQ(encode(t), bytes(kNobody) + bytes({2,  0,                       // count
+                                               17, 1, 0, 0, 0, 0, 0, 0, 0,  // node
+                                               2,  0, 0, 0, 0, 0, 0, 0,     // incarnation
+                                               4,  3, 0, 0, 0, 0, 0, 0,     // features
+                                               0x88, 0x13, 0, 0,            // lease
+                                               18, 6, 0, 0, 0, 0, 0, 0, 0,  // node
+                                               7,  0, 0, 0, 0, 0, 0, 0}));  // incarnation
+}
+
+TEST(CommandFormat, OfNoSessionWithCommandsOfVersionOneIsVersionOne) {
+  CommandGenerator generator(4);
+  for (std::size_t kind = 0; kind < std::variant_size_v<Command>; ++kind) {
+    const Transaction t{{generator.command(kind)}};
+    EXPECT_EQ(encode(t)[0], kind < 16 ? 1 : 2);
+  }
+  const std::string in_version_2 = bytes(kNobody) + bytes({1, 0, 13});
+  EXPECT_EQ(code(in_version_2), Code::kCorrupt);
+}
+
+TEST(CommandFormat, AnOriginWithAZeroIsCorrupt) {
+  for (const std::size_t zero : {1, 9, 17}) {
+    std::string encoded = encode(Transaction{{OpenSegmentCommand{}}, Origin{{1}, {1}, 1}});
+    encoded[zero] = 0;
+    EXPECT_EQ(code(encoded), Code::kCorrupt);
+  }
+}
+
 TEST(CommandFormat, TagsAreTheirPlacesFromOne) {
   CommandGenerator generator(1);
   for (std::size_t i = 0; i < std::variant_size_v<Command>; ++i) {
     Transaction t;
     t.commands.push_back(generator.command(i));
     EXPECT_EQ(t.commands[0].index(), i);
-    EXPECT_EQ(static_cast<std::size_t>(encode(t)[3]), i + 1);
+    const std::string encoded = encode(t);
+    const std::size_t header_size = encoded[0] == 1 ? 3 : 27;
+    EXPECT_EQ(static_cast<std::size_t>(encoded[header_size]), i + 1);
   }
 }
 
@@ -65,6 +111,7 @@ TEST(CommandFormat, EveryCommandComesBackAsItWas) {
     for (std::size_t i = 0; i < t.commands.size(); ++i)
       EXPECT_EQ(decoded->commands[i].index(), t.commands[i].index());
     EXPECT_EQ(encode(*decoded), encoded);
+    EXPECT_EQ(decoded->origin, t.origin);
   }
 }
 
@@ -104,7 +151,7 @@ TEST(CommandFormat, CutShortAnywhereIsCorrupt) {
 }
 
 TEST(CommandFormat, NewerVersionAndUnknownCommandAreSaidSo) {
-  EXPECT_EQ(code(bytes({2, 0, 0})), Code::kNewerFormat);
+  EXPECT_EQ(code(bytes({3, 0, 0})), Code::kNewerFormat);
   EXPECT_EQ(code(bytes({1, 1, 0, 17})), Code::kNewerFormat);
   EXPECT_EQ(code(bytes({0, 0, 0})), Code::kCorrupt);
   EXPECT_EQ(code(bytes({1, 1, 0, 0})), Code::kCorrupt);

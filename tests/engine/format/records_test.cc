@@ -66,6 +66,28 @@ TEST(RecordFormat, GoldenBytesOfSegment) {
   EXPECT_EQ(decode_segment(encode(record)).value(), record);
 }
 
+SessionRecord session() { return {{1025}, {2}, 3, 5000, {4}, 5}; }
+
+TEST(RecordFormat, GoldenBytesOfSession) {
+  EXPECT_EQ(hex(encode(session())),
+            "01"
+            "0104000000000000"
+            "0200000000000000"  // session, incarnation
+            "0300000000000000"
+            "88130000"  // features, lease
+            "0400000000000000"
+            "0500000000000000");  // ended, last request
+  EXPECT_EQ(decode_session(encode(session())).value(), session());
+}
+
+TEST(RecordFormat, ASessionThatEndedBeforeItJoinedIsCorrupt) {
+  SessionRecord record = session();
+  record.session = {5 * 1024};
+  EXPECT_EQ(decode_session(encode(record)).error().code, Code::kCorrupt);
+  record.ended = {};
+  EXPECT_TRUE(decode_session(encode(record)));
+}
+
 TEST(RecordFormat, CutShortOrTooLongIsCorrupt) {
   for (const std::string& encoded : {encode(sample())}) {
     for (std::size_t size = 0; size < encoded.size(); ++size)
@@ -76,6 +98,10 @@ TEST(RecordFormat, CutShortOrTooLongIsCorrupt) {
   for (std::size_t size = 0; size < segment.size(); ++size)
     EXPECT_EQ(decode_segment(segment.substr(0, size)).error().code, Code::kCorrupt);
   EXPECT_EQ(decode_segment(segment + "x").error().code, Code::kCorrupt);
+  const std::string of_session = encode(session());
+  for (std::size_t size = 0; size < of_session.size(); ++size)
+    EXPECT_EQ(decode_session(of_session.substr(0, size)).error().code, Code::kCorrupt);
+  EXPECT_EQ(decode_session(of_session + "x").error().code, Code::kCorrupt);
 }
 
 TEST(RecordFormat, UnknownVersionOrStateIsCorrupt) {

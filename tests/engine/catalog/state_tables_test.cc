@@ -1,0 +1,113 @@
+// Every row of the state tables of kvsyncfs-protocol(7) that the catalog's commands make: the
+// catalog is brought into the row's state, the event comes, and state and result are looked at.
+#include "tests/engine/catalog/catalog_fixture.h"
+#include "tests/lib/state_table.h"
+
+namespace kvsyncfs {
+namespace {
+
+constexpr NodeId kNode{7};
+constexpr std::uint64_t kEarlier = 4, kSame = 5, kLater = 6;  // incarnations
+
+void expect_table(const std::string& heading, const StateMachine& machine) {
+  const auto table = load_state_table(KVSYNCFS_PROTOCOL_PAGE, heading);
+  EXPECT_FALSE(table.empty()) << "no table below " << heading;
+  EXPECT_EQ(compare(table, machine), std::vector<std::string>{}) << heading;
+}
+
+std::string result_of(const CommandResult& result, const std::string& good) {
+  if (!result.status) return std::to_string(static_cast<int>(result.status.error().code));
+  return good;
+}
+
+JoinCommand join(std::uint64_t incarnation) { return {kNode, {incarnation}, 0, 5000}; }
+EndCommand end(std::uint64_t incarnation) { return {kNode, {incarnation}}; }
+Origin from(std::uint64_t incarnation, std::uint64_t request) {
+  return {kNode, {incarnation}, request};
+}
+
+/// The node's session: `kSame` is its incarnation, and request 10 its last.
+class SessionMachine {
+ public:
+  void run(StateRow& row) {
+    if (row.state != "none") catalog_.run(join(kSame));
+    if (row.state != "none") catalog_.run(catalog_.resize(kRootInode, 0), from(kSame, 10));
+    if (row.state == "ended") catalog_.run(end(kSame));
+    row.result = fire(row.event);
+    row.next = state();
+    EXPECT_EQ(catalog_.problems(), std::vector<std::string>{});
+  }
+
+ private:
+  std::string state() {
+    const auto sessions = catalog_->sessions();
+    if (sessions.empty()) return "none";
+    return sessions.at(kNode).lives() ? "lives" : "ended";
+  }
+  std::string fire(const std::string& event) {
+    const std::string kind = event.substr(event.find(' ') + 1),
+                      which = event.substr(0, event.find(' '));
+    if (kind == "request") {
+      const Origin origin =
+          which == "foreign" ? from(kLater, 11) : from(kSame, which == "had" ? 10 : 11);
+      return result_of(catalog_.run(catalog_.creation(kRootInode, "a", kRegular), origin),
+                       "applied");
+    }
+    const std::uint64_t incarnation = which == "earlier" ? kEarlier
+                                      : which == "later" ? kLater
+                                                         : kSame;
+    const CommandResult result =
+        kind == "Join" ? catalog_.run(join(incarnation)) : catalog_.run(end(incarnation));
+    return result_of(result, result.session == SessionId{} ? "-" : "session");
+  }
+
+  TestCatalog catalog_;
+};
+
+TEST(StateTables, EveryRowOfSessionIsAsItIsWritten) {
+  expect_table("Session", {{"none", "lives", "ended"},
+                           {"same Join", "later Join", "earlier Join", "same End", "later End",
+                            "earlier End", "new request", "had request", "foreign request"},
+                           [](StateRow& row) { SessionMachine().run(row); }});
+}
+
+/// Whether a change that was applied waits for the node.
+class AcknowledgementMachine {
+ public:
+  void run(StateRow& row) {
+    if (row.state != "none" && row.state != "not asked") catalog_.run(join(kSame));
+    if (row.state == "ended") catalog_.run(end(kSame));
+    if (row.state == "asked" || row.state == "not asked") change();
+    if (row.event == "change") change();
+    if (row.event == "Join") catalog_.run(join(kSame));
+    if (row.event == "End") catalog_.run(end(kSame));
+    row.next = state();
+    row.result = row.next == "asked" ? "waits" : "-";
+  }
+
+ private:
+  void change() {
+    catalog_.apply({});
+    if (changed_.value == 0) changed_ = catalog_->applied();
+  }
+  std::string state() {
+    const auto sessions = catalog_->sessions();
+    if (changed_.value != 0)
+      return !sessions.empty() && must_acknowledge(sessions.at(kNode), changed_) ? "asked"
+                                                                                 : "not asked";
+    if (sessions.empty()) return "none";
+    return sessions.at(kNode).lives() ? "lives" : "ended";
+  }
+
+  TestCatalog catalog_;
+  Position changed_;
+};
+
+TEST(StateTables, EveryRowOfAcknowledgementIsAsItIsWritten) {
+  expect_table("Acknowledgement", {{"none", "lives", "ended", "asked", "not asked"},
+                                   {"change", "Join", "End"},
+                                   [](StateRow& row) { AcknowledgementMachine().run(row); }});
+}
+
+}  // namespace
+}  // namespace kvsyncfs

@@ -71,8 +71,7 @@ Result<std::vector<Extent>> EngineImpl::extents_of(InodeId inode, std::uint64_t 
                     }));
     auto it = std::upper_bound(window->begin(), window->end(), offset,
                                [](std::uint64_t o, const Extent& e) { return o < e.file_end(); });
-    for (; it != window->end() && it->file_offset < end; ++it)
-      if (found.empty() || found.back().file_offset < it->file_offset) found.push_back(*it);
+    for (; it != window->end() && it->file_offset < end; ++it) found.push_back(*it);
   }
   return found;
 }
@@ -137,8 +136,7 @@ Status EngineImpl::read_page(SegmentId segment, std::uint64_t page, std::size_t 
   counts_.page_misses.fetch_add(1, std::memory_order_relaxed);
   KVSYNCFS_ASSIGN(const std::uint64_t in_batch, store_->pages_in_batch_from(segment, page));
   const bool arena_has_room = pages_.used_bytes() < pages_.size_bytes() / 4 * 3;
-  const std::uint32_t wanted =
-      readahead_.chunk_pages(segment, page, pages_needed, arena_has_room);
+  const std::uint32_t wanted = readahead_.chunk_pages(segment, page, pages_needed, arena_has_room);
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, in_batch));
   PooledBuffer buffer(chunks_);
   const MutableBytes chunk = buffer.bytes().first(count * kPageSize);

@@ -2,6 +2,22 @@
 
 namespace kvsyncfs {
 
+namespace {
+
+/// Of extents that touch [begin, end), in file order, what lies inside.
+void cut_to(std::vector<Extent>& extents, std::uint64_t begin, std::uint64_t end) {
+  if (extents.empty()) return;
+  Extent& first = extents.front();
+  if (first.file_offset < begin) {
+    const std::uint64_t before = begin - first.file_offset;
+    first = {begin, first.length - before, first.segment, first.segment_offset + before};
+  }
+  Extent& last = extents.back();
+  if (last.file_end() > end) last.length = end - last.file_offset;
+}
+
+}  // namespace
+
 Result<ExtentCache::Window> ExtentCache::window(InodeId inode, std::uint64_t offset,
                                                 const Loader& load) {
   const Key key{inode, offset / kWindowSize};
@@ -12,8 +28,10 @@ Result<ExtentCache::Window> ExtentCache::window(InodeId inode, std::uint64_t off
     if (auto it = s.windows.find(key); it != s.windows.end()) return it->second;
     version = s.version;
   }
-  auto loaded = load(key.window * kWindowSize, kWindowSize);
+  const std::uint64_t begin = key.window * kWindowSize;
+  auto loaded = load(begin, kWindowSize);
   if (!loaded) return loaded.error();
+  cut_to(*loaded, begin, begin + kWindowSize);
   Window window = std::make_shared<const std::vector<Extent>>(std::move(*loaded));
   std::lock_guard lock(s.mutex);
   if (s.version != version) return window;

@@ -1,10 +1,10 @@
 // Extents of files that are being read, so that a hot read asks the catalog nothing.
 //
-// Kept by windows of 4 MiB of a file; a window holds the extents that touch it, uncut. A change of
-// extents forgets the windows that it touches. A load that a change overtook is not kept (the
-// shard's version tells), so that a cached window is never older than the catalog. Bounded by
-// extents; the window that is evicted is any other one of the shard. Thread: any; one mutex per
-// shard, held for look-ups only.
+// Kept by windows of 4 MiB of a file; a window holds what lies inside it of the extents that touch
+// it, for a change outside may cut the rest of them. A change of extents forgets the windows that
+// it touches. A load that a change overtook is not kept (the shard's version tells), so that a
+// cached window is never older than the catalog. Bounded by extents; the window that is evicted is
+// any other one of the shard. Thread: any; one mutex per shard, held for look-ups only.
 #pragma once
 
 #include <array>
@@ -32,7 +32,8 @@ class ExtentCache {
   explicit ExtentCache(std::size_t extent_count_max)
       : per_shard_max_(extent_count_max / kShards + 1) {}
 
-  /// The extents that touch the window of file offset `offset`; `load` brings what is not here.
+  /// The extents in the window of file offset `offset`, cut to it, in file order; `load` brings
+  /// those that touch it if it is not here.
   Result<Window> window(InodeId inode, std::uint64_t offset, const Loader& load);
   /// Extents in [offset, offset + length) changed.
   void forget(InodeId inode, std::uint64_t offset, std::uint64_t length);

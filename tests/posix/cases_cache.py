@@ -303,6 +303,41 @@ def _against_model(v, seed, steps, cold_every, shared_ok=True):
     equal(get('f'), bytes(model), f'seed {seed} at the end')
 
 
+def overwrites_are_read_from_any_start(v):
+    """A change of part of a long run of bytes is seen by every read, wherever the read begins."""
+    size, step = 13 << 20, 1 << 20
+    model = bytearray(os.urandom(size))
+    put('f', bytes(model))
+    fd = os.open('f', os.O_RDWR | os.O_DIRECT)
+    os.fsync(fd)
+    buffer = aligned(65536)
+
+    def compare(what):
+        for at in range(0, size - 65536, 32768):
+            equal(os.preadv(fd, [buffer], at), 65536)
+            equal(buffer[:], bytes(model[at : at + 65536]), f'{what}, read from {at}')
+
+    compare('as written')
+    plain = os.open('f', os.O_RDWR)
+    for at in range(step, size, step):
+        model[at + 8192 : at + 12288] = os.urandom(4096)
+        os.pwrite(plain, model[at + 8192 : at + 12288], at + 8192)
+    os.fsync(plain)
+    compare('overwritten')
+    for at in range(step, size, step):
+        fallocate(plain, FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE, at + 4000, 5000)
+        model[at + 4000 : at + 9000] = bytes(5000)
+    compare('punched')
+    for at in range(step, size, step):
+        equal(os.copy_file_range(plain, plain, 4096, 100, at + 20000), 4096)
+        model[at + 20000 : at + 24096] = model[100:4196]
+    compare('copied')
+    os.ftruncate(plain, 4 * step + 100)
+    os.ftruncate(plain, size)
+    model[4 * step + 100 :] = bytes(size - 4 * step - 100)
+    compare('cut')
+
+
 def random_operations_match_a_model(v):
     """Thousands of random writes, truncates, punches, copies and stores equal an array in
     memory."""

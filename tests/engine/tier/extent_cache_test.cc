@@ -26,6 +26,28 @@ TEST(ExtentCache, LoadsAWindowOnceUntilItsExtentsChange) {
   EXPECT_EQ(loads, 2);
 }
 
+TEST(ExtentCache, AWindowHoldsNothingOfItsNeighbours) {
+  constexpr std::uint64_t kSize = ExtentCache::kWindowSize;
+  ExtentCache cache(1000);
+  const std::vector<Extent> all{{kSize - 10, 30, SegmentId{3}, 4096},
+                                {2 * kSize - 5, kSize + 10, SegmentId{4}, 0}};
+  const auto window = [&](std::uint64_t offset) {
+    return **cache.window(kFile, offset,
+                          [&](auto begin, auto length) -> Result<std::vector<Extent>> {
+                            std::vector<Extent> touching;
+                            for (const Extent& e : all)
+                              if (e.file_offset < begin + length && e.file_end() > begin)
+                                touching.push_back(e);
+                            return touching;
+                          });
+  };
+  EXPECT_EQ(window(0), (std::vector<Extent>{{kSize - 10, 10, SegmentId{3}, 4096}}));
+  EXPECT_EQ(window(kSize), (std::vector<Extent>{{kSize, 20, SegmentId{3}, 4106},
+                                                {2 * kSize - 5, 5, SegmentId{4}, 0}}));
+  EXPECT_EQ(window(2 * kSize), (std::vector<Extent>{{2 * kSize, kSize, SegmentId{4}, 5}}));
+  EXPECT_EQ(window(3 * kSize), (std::vector<Extent>{{3 * kSize, 5, SegmentId{4}, kSize + 5}}));
+}
+
 TEST(ExtentCache, ALoadThatAChangeOvertookIsNotKept) {
   ExtentCache cache(1000);
   int loads = 0;
@@ -57,9 +79,9 @@ TEST(ExtentCache, ForgettingAWholeFileForgetsEveryWindow) {
 TEST(ExtentCache, StaysWithinItsBound) {
   ExtentCache cache(16 * 10);
   int loads = 0;
-  const auto load = [&](std::uint64_t, std::uint64_t) -> Result<std::vector<Extent>> {
+  const auto load = [&](std::uint64_t offset, std::uint64_t) -> Result<std::vector<Extent>> {
     ++loads;
-    return std::vector<Extent>(8);
+    return std::vector<Extent>(8, {offset, 1, SegmentId{3}, 0});
   };
   EXPECT_TRUE(cache.window(kFile, 0, load));
   EXPECT_TRUE(cache.window(kFile, ExtentCache::kWindowSize, load));

@@ -113,7 +113,11 @@ Result<std::vector<KnownSegment>> EngineImpl::known_segments() {
     for (std::uint64_t& end = known.back().length;;) {
       KVSYNCFS_ASSIGN(const auto extents, catalog_->segment_extents(id, end, kChunk));
       if (extents.empty()) break;
+      const std::uint64_t before = end;
       for (const auto& [inode, e] : extents) end = std::max(end, e.segment_offset + e.length);
+      if (end == before)
+        return Error(Code::kCorrupt,
+                     fmt::format("catalog: segment {} has references of no length", id.value));
     }
   }
   return known;

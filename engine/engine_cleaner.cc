@@ -5,6 +5,8 @@
 // recovery never comes back to a catalog that points into it. Source of the choice of victims:
 // Rosenblum and Ousterhout, "The Design and Implementation of a Log-Structured File System", 1992,
 // section 3.5 (cost-benefit).
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/engine_impl.h"
@@ -64,7 +66,9 @@ Result<SegmentId> EngineImpl::pick_victim(double dead_share_min, bool* empty) {
 
 Status EngineImpl::move_live_bytes(SegmentId victim) {
   AlignedBuffer buffer(kMoveBytesMax);
-  for (;;) {  // what was moved is no longer listed
+  // What was moved is no longer listed. A round may find all of it overwritten meanwhile; two of
+  // them find what only a damaged catalog has: references without their extents.
+  for (int idle_rounds = 0; idle_rounds < 2;) {
     KVSYNCFS_ASSIGN(auto live, catalog_->segment_extents(victim, 0, kMovesPerTransaction));
     if (live.empty()) return {};
     // Shared bytes (copy_file_range) come once per owner, next to each other, and are copied once
@@ -84,6 +88,7 @@ Status EngineImpl::move_live_bytes(SegmentId victim) {
       command.moves.push_back({inode, extent, kNoSegment, 0});
       used = at + extent.length;
     }
+    if (runs.empty()) break;  // an extent longer than a batch
     std::shared_lock unreferenced(unreferenced_mutex_);
     KVSYNCFS_ASSIGN(const auto placed, store_->append(Stream::kCleaner, runs));
     MoveExtentsCommand moves;
@@ -96,8 +101,11 @@ Status EngineImpl::move_live_bytes(SegmentId victim) {
       move.to_offset = p.segment_offset;
       moves.moves.push_back(std::move(move));
     }
-    KVSYNCFS_TRY(commit_one(std::move(moves)));
+    KVSYNCFS_ASSIGN(const CommandResult moved, commit_one(std::move(moves)));
+    idle_rounds = moved.moved_bytes == 0 ? idle_rounds + 1 : 0;
   }
+  return Error(Code::kCorrupt,
+               fmt::format("catalog: segment {} has references that cannot be moved", victim.value));
 }
 
 Status EngineImpl::drop_segment(SegmentId victim) {

@@ -99,25 +99,21 @@ Status EngineImpl::put(std::string_view key, Bytes value) {
 /// The cut and the new bytes are one transaction, so that a crash keeps both or neither; the
 /// inode's lock keeps readers out between them.
 Status EngineImpl::replace_value(InodeId inode, Bytes value, std::uint64_t space) {
-  LiveInodePtr live = live_.get_or_add(inode);
-  {
-    std::lock_guard no_flush(live->flush_mutex);
-    std::shared_lock unreferenced(unreferenced_mutex_);
-    auto placed = value.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
-                                : store_->append(Stream::kUser, {&value, 1});
-    store_->unreserve(space);
-    if (!placed) return fail(placed.error());
-    std::unique_lock lock(live->mutex);
-    KVSYNCFS_TRY(load_size(*live));
-    KVSYNCFS_ASSIGN(const auto results, commit(whole_value(inode, *placed, clock_.now())));
-    for (const CommandResult& result : results) KVSYNCFS_TRY(result.status);
-    live->dirty.clear();
-    live->mtime.reset();
-    live->size = value.size();
-    settle(*live);
-  }
-  live.reset();
-  live_.drop_if_idle(inode);
+  const LiveUse live(live_, inode);
+  std::lock_guard no_flush(live->flush_mutex);
+  std::shared_lock unreferenced(unreferenced_mutex_);
+  auto placed = value.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
+                              : store_->append(Stream::kUser, {&value, 1});
+  store_->unreserve(space);
+  if (!placed) return fail(placed.error());
+  std::unique_lock lock(live->mutex);
+  KVSYNCFS_TRY(load_size(*live));
+  KVSYNCFS_ASSIGN(const auto results, commit(whole_value(inode, *placed, clock_.now())));
+  for (const CommandResult& result : results) KVSYNCFS_TRY(result.status);
+  live->dirty.clear();
+  live->mtime.reset();
+  live->size = value.size();
+  settle(*live);
   return {};
 }
 

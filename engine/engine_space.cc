@@ -91,23 +91,20 @@ Result<Inode> EngineImpl::set_attributes(InodeId inode, const AttributeChange& c
   if (!orders_with_bytes) {
     KVSYNCFS_TRY(commit_one(std::move(command)));
   } else {
-    LiveInodePtr live = live_.get_or_add(inode);
-    {
-      std::lock_guard no_flush(
-          live->flush_mutex);  // a flush under way would bring its older time after this one
-      std::unique_lock lock(live->mutex);
-      if (change.size) KVSYNCFS_TRY(load_size(*live));
-      if (change.size && !command.mtime) command.mtime = command.time;
-      KVSYNCFS_TRY(commit_one(std::move(command)));
-      live->mtime.reset();
-      if (change.size) {
-        live->dirty.drop(*change.size, kFileSizeMax);
-        live->size = *change.size;
-        settle(*live);
-      }
+    const LiveUse live(live_, inode);
+    // A flush under way would bring its older time after this one.
+    std::lock_guard no_flush(live->flush_mutex);
+    std::unique_lock lock(live->mutex);
+    if (change.size) KVSYNCFS_TRY(load_size(*live));
+    if (change.size && !command.mtime) command.mtime = command.time;
+    KVSYNCFS_TRY(commit_one(std::move(command)));
+    live->mtime.reset();
+    if (change.size) {
+      live->dirty.drop(*change.size, kFileSizeMax);
+      live->size = *change.size;
+      settle(*live);
     }
-    live.reset();
-    live_.drop_if_idle(inode);
+    lock.unlock();
     follow_reservations();
   }
   if (change.atime) {
@@ -125,7 +122,7 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
   const bool reserves = mode != AllocateMode::kPunchHole;
   const bool keeps_bytes = mode == AllocateMode::kReserve || mode == AllocateMode::kReserveKeepSize;
   const bool keeps_size = mode != AllocateMode::kReserve && mode != AllocateMode::kZeroRange;
-  LiveInodePtr live = live_.get_or_add(inode);
+  const LiveUse live(live_, inode);
   if (reserves) {
     // Tried out: what apply really reserves is followed below.
     KVSYNCFS_TRY(reserve_space(length, length, {inode, offset, length}));
@@ -134,7 +131,7 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
   std::lock_guard no_flush(live->flush_mutex);
   // What is dropped below may have made the file longer: the catalog must know that first. The
   // second step takes what was written since the first.
-  if (!keeps_bytes) KVSYNCFS_TRY(commit_dirty_locked(live));
+  if (!keeps_bytes) KVSYNCFS_TRY(commit_dirty_locked(live.pointer()));
   std::unique_lock lock(live->mutex);
   KVSYNCFS_TRY(load_size(*live));
   if (!keeps_bytes) KVSYNCFS_TRY(log_dirty_bytes(*live));
@@ -164,8 +161,8 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
   KVSYNCFS_TRY(admit_change());
   if (target_offset > kFileSizeMax || length > kFileSizeMax - target_offset)
     return Code::kFileTooBig;
-  const LiveInodePtr from = live_.get_or_add(source), to = live_.get_or_add(target);
-  std::vector<LiveInodePtr> both{from, to};
+  const LiveUse from(live_, source), to(live_, target);
+  std::vector<LiveInodePtr> both{from.pointer(), to.pointer()};
   FlushLocks locks(both);
   KVSYNCFS_TRY(flush_group(both));
   std::uint64_t size;
@@ -213,7 +210,7 @@ std::optional<std::uint64_t> EngineImpl::next_data(LiveInode& live,
 }
 
 Result<std::uint64_t> EngineImpl::seek(InodeId inode, std::uint64_t offset, SeekKind kind) {
-  const LiveInodePtr live = live_.get_or_add(inode);
+  const LiveUse live(live_, inode);
   std::lock_guard no_flush(live->flush_mutex);
   std::unique_lock lock(live->mutex);
   KVSYNCFS_TRY(load_size(*live));

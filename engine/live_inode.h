@@ -75,4 +75,27 @@ class LiveInodeTable {
   std::atomic<std::uint64_t> retained_count_ = 0;
 };
 
+/// The live state of an inode for the length of a scope; it goes with the scope if it holds nothing.
+/// Declared before locks of it.
+class LiveUse {
+ public:
+  LiveUse(LiveInodeTable& table, InodeId inode)
+      : table_(table), id_(inode), live_(table.get_or_add(inode)) {}
+  ~LiveUse() {
+    live_.reset();
+    table_.drop_if_idle(id_);
+  }
+  LiveUse(const LiveUse&) = delete;
+  LiveUse& operator=(const LiveUse&) = delete;
+
+  LiveInode* operator->() const { return live_.get(); }
+  LiveInode& operator*() const { return *live_; }
+  const LiveInodePtr& pointer() const { return live_; }
+
+ private:
+  LiveInodeTable& table_;
+  const InodeId id_;
+  LiveInodePtr live_;
+};
+
 }  // namespace kvsyncfs

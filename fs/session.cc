@@ -16,6 +16,7 @@
 #include <fstream>
 #include <thread>
 
+#include "fs/helper_entry.h"
 #include "fs/mount_table.h"
 #include "fs/request_flags.h"
 
@@ -153,7 +154,11 @@ Result<std::unique_ptr<Session>> Session::mount(Face& face, const MountOptions& 
                  options.mountpoint + ": cannot mount: " + std::strerror(error));
   }
   session->mountpoint_ = options.mountpoint;
-  if (const auto entry = find_mount(options.mountpoint)) session->device_ = entry->device;
+  if (const auto entry = find_mount(options.mountpoint)) {
+    session->device_ = entry->device;
+    if (const Status added = add_helper_entry(entry->source, entry->mountpoint); !added)
+      spdlog::warn("umount(8) will not wait for the daemon: {}", describe(added.error()));
+  }
   const fuse_custom_io io{write_reply, read_request, nullptr, nullptr};
   if (const int error =
           fuse_session_custom_io(session->session_, &io, fuse_session_fd(session->session_));
@@ -173,6 +178,9 @@ Session::~Session() {
     spdlog::error("{}: the connection was aborted; the mount is dead until umount", mountpoint_);
   else if (is_mounted)
     ::umount2(mountpoint_.c_str(), MNT_DETACH);
+  if (!find_mount(mountpoint_))
+    if (const Status dropped = drop_helper_entry(mountpoint_); !dropped)
+      spdlog::debug("{}", describe(dropped.error()));
   fuse_session_destroy(session_);  // closes the device: who still waits for an answer gets an error
 }
 

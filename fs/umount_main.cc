@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <poll.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -66,10 +67,13 @@ class Process {
   const int fd_;
 };
 
-/// Only the superblock's last mount ends the connection: bind mounts and open files keep it.
-bool is_connected(std::uint64_t device) {
+/// The connection of a mount, by the inode of its folder: numbers of devices are used again. Only
+/// the superblock's last mount ends it: bind mounts, other namespaces and open files keep it.
+std::optional<ino_t> connection_of(std::uint64_t device) {
   const std::string folder = "/sys/fs/fuse/connections/" + std::to_string(minor(device));
-  return ::access(folder.c_str(), F_OK) == 0;
+  struct stat st {};
+  if (::stat(folder.c_str(), &st) != 0) return std::nullopt;
+  return st.st_ino;
 }
 
 std::string error_of(const std::string& answer) {
@@ -102,11 +106,14 @@ std::optional<std::string> ask_barrier(const Words& words, const std::string& so
   return reason + "; umount -l or -f goes on without";
 }
 
-int wait_for_daemon(const Words& words, const MountEntry& mount, const Process& daemon) {
+int wait_for_daemon(const Words& words, bool is_connected, const Process& daemon) {
   if (daemon.pid() == 0) return 0;
-  if (is_connected(mount.device)) {
-    if (words.verbose)
-      std::printf("%s: still in use elsewhere, the daemon goes on\n", words.path.c_str());
+  if (is_connected) {
+    if (words.verbose || !words.lazy)
+      std::fprintf(stderr,
+                   "umount.fuse.kvsyncfs: %s: still mounted elsewhere (bind mount or mount "
+                   "namespace) or open, the daemon (process %d) goes on\n",
+                   words.path.c_str(), daemon.pid());
     return 0;
   }
   if (daemon.wait_for_end(kEndMs)) return 0;
@@ -128,13 +135,15 @@ int unmount(const Words& words, const MountEntry& mount) {
       return fail(kFailed, words.path + ": " + *reason);
     }
   }
+  const auto connection = connection_of(mount.device);
   const int flags = (words.force ? MNT_FORCE : 0) | (words.lazy ? MNT_DETACH : 0) | UMOUNT_NOFOLLOW;
   if (::umount2(mount.mountpoint.c_str(), flags) != 0) {
     if (errno == EBUSY) return fail(kFailed, words.path + ": target is busy");
     return fail(kFailed, words.path + ": " + std::strerror(errno));
   }
   if (words.verbose) std::printf("%s: unmounted\n", words.path.c_str());
-  return wait_for_daemon(words, mount, daemon);
+  const bool is_connected = connection && connection_of(mount.device) == connection;
+  return wait_for_daemon(words, is_connected, daemon);
 }
 
 int usage(int status) {

@@ -215,6 +215,24 @@ def umount_waits_for_the_data(v):
     v.unmount()
 
 
+@case(mounted=True, mount=False)
+def umount_command_runs_the_helper(v):
+    """umount(8) by an absolute path runs umount.fuse.kvsyncfs; libmount's table keeps no line."""
+    v.format()
+    # As if installed, for this case alone: umount(8) looks only where programs are installed.
+    equal(LIBC.unshare(CLONE_NEWNS), 0)
+    sh_ok(f'mkdir {v.root}/sbin && mount --make-rprivate / && mount --bind {v.root}/sbin /sbin')
+    helper, mark = v.root + '/sbin/umount.fuse.kvsyncfs', v.root + '/ran'
+    script = f'#!/bin/sh\ntouch {mark}\nexec {v.tools["umount.fuse.kvsyncfs"]} "$@"\n'
+    put(helper, script.encode())
+    os.chmod(helper, 0o755)
+    v.mount()
+    sh_ok(f'umount {v.mnt}')
+    check(os.path.exists(mark), 'umount(8) has not run the helper')
+    check(v.pid() is None, 'the daemon still runs after umount(8)')
+    check(f'TARGET={v.mnt} ' not in get('/run/mount/utab').decode(), 'a line is left in utab')
+
+
 @case(mounted=True)
 def umount_of_a_busy_mount_tells(v):
     """A busy mount is refused with a message and stays whole; a lazy one ends after its last

@@ -102,6 +102,8 @@ Status apply_word(MountOptions& options, const std::string& word) {
     return apply_value(options, std::string_view(word).substr(0, equals),
                        std::string_view(word).substr(equals + 1), word);
   if (word.empty() || word.starts_with("x-")) return {};
+  if (word == "remount")
+    return Error(Code::kUnsupported, "only the kernel can remount: mount -i -o remount,... MNT");
   if (word == "ro" || word == "rw") {
     options.read_only = word == "ro";
   } else if (word == "noatime" || word == "atime") {
@@ -186,7 +188,9 @@ Mounts the store in the folder STORE (made by mkfs.kvsyncfs) at MNT. Returns whe
 
   -f                 stay in the foreground, log to stderr
   -d                 as -f, and print every FUSE request
-  --help, --version
+  -r                 as -o ro
+  -h, --help         print this
+  -V, --version      print the version
 
 Options:
   ro                 read only

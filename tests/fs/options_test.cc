@@ -76,6 +76,13 @@ TEST(MountOptions, WithValuesAreRead) {
   EXPECT_FALSE(options->atime);
 }
 
+TEST(MountOptions, RemountIsRefusedWithTheWayToDoIt) {
+  const auto options = parse("remount,ro");
+  ASSERT_FALSE(options);
+  EXPECT_EQ(options.error().code, Code::kUnsupported);
+  EXPECT_NE(options.error().detail.find("mount -i"), std::string::npos);
+}
+
 TEST(MountOptions, TheLastOfRoAndRwCounts) {
   EXPECT_TRUE(parse("rw,ro")->read_only);
   EXPECT_FALSE(parse("ro,rw")->read_only);

@@ -23,13 +23,15 @@ Status run_command(CommandRun& run, const MoveExtentsCommand& c);
 Status run_command(CommandRun& run, const SetXattrCommand& c);
 Status run_command(CommandRun& run, const RemoveXattrCommand& c);
 // apply_segments.cc
-Status run_command(CommandRun& run, const ReclaimCommand& c);
 Status run_command(CommandRun& run, const OpenSegmentCommand& c);
 Status run_command(CommandRun& run, const SealSegmentCommand& c);
 Status run_command(CommandRun& run, const DeleteSegmentCommand& c);
 // apply_sessions.cc
 Status run_command(CommandRun& run, const JoinCommand& c);
 Status run_command(CommandRun& run, const EndCommand& c);
+// apply_orphans.cc
+Status run_command(CommandRun& run, const ReclaimCommand& c);
+Status run_command(CommandRun& run, const HoldOrphansCommand& c);
 
 // Shared by them.
 

@@ -1,25 +1,7 @@
-// The life of segments, and the end of orphans.
+// The life of segments.
 #include "engine/catalog/apply.h"
 
 namespace kvsyncfs {
-
-Status run_command(CommandRun& run, const ReclaimCommand& c) {
-  KVSYNCFS_ASSIGN(StagedInode * inode, run.load(c.inode));
-  KVSYNCFS_ASSIGN(bool orphan, run.is_orphan(c.inode));
-  if (!orphan) return Code::kInvalid;
-  run.result.inode = c.inode;
-  if (inode->inode.allocated_bytes != 0) {
-    KVSYNCFS_ASSIGN(auto first, run.extents(c.inode, 0, kFileSizeMax + 1, kReclaimExtentsMax));
-    if (!first.empty()) KVSYNCFS_TRY(run.replace(*inode, 0, first.back().file_end(), {}));
-    run.result.more = first.size() == kReclaimExtentsMax;
-    if (run.result.more) return {};
-  }
-  KVSYNCFS_ASSIGN(auto names, run.xattr_names(*inode));
-  for (const std::string& name : names) run.delete_xattr(*inode, name);
-  run.remove_orphan(c.inode);
-  run.remove(*inode);
-  return {};
-}
 
 Status run_command(CommandRun& run, const OpenSegmentCommand&) {
   run.result.segment = {run.new_id()};

@@ -46,8 +46,9 @@ struct CommandResult {
   bool orphaned = false;  ///< unlink/rmdir/rename: `inode` (or `replaced`) reached link count 0
   SegmentId segment;      ///< OpenSegment
   SessionId session;      ///< Join, End
-  bool more = false;      ///< Reclaim: extents are left
-  std::uint64_t moved_bytes = 0;  ///< MoveExtents: bytes whose extents moved
+  std::vector<InodeId> reclaimable;  ///< HoldOrphans: nobody holds these any more
+  bool more = false;                 ///< Reclaim: extents are left
+  std::uint64_t moved_bytes = 0;     ///< MoveExtents: bytes whose extents moved
 };
 
 struct CatalogTotals {
@@ -123,6 +124,10 @@ class Catalog {
   virtual Result<std::vector<std::pair<InodeId, Extent>>> segment_extents(
       SegmentId id, std::uint64_t from_offset, std::size_t count_max) const = 0;
   virtual Result<std::vector<InodeId>> orphans() const = 0;
+  /// Who holds it, ended sessions included. Nothing: it is no orphan.
+  virtual Result<std::optional<OrphanRecord>> orphan(InodeId id) const = 0;
+  /// Those that no session holds, at most `count_max`. Slow: reads all orphans.
+  virtual Result<std::vector<InodeId>> reclaimable_orphans(std::size_t count_max) const = 0;
   virtual CatalogTotals totals() const = 0;
   /// The last session of each node that ever had one.
   virtual std::map<NodeId, SessionRecord> sessions() const = 0;

@@ -41,6 +41,12 @@ class RocksCatalog final : public Catalog {
   Result<std::vector<std::pair<InodeId, Extent>>> segment_extents(
       SegmentId id, std::uint64_t from_offset, std::size_t count_max) const override;
   Result<std::vector<InodeId>> orphans() const override { return tables_->orphans(); }
+  Result<std::optional<OrphanRecord>> orphan(InodeId id) const override {
+    return tables_->orphan(id);
+  }
+  Result<std::vector<InodeId>> reclaimable_orphans(std::size_t count_max) const override {
+    return tables_->reclaimable_orphans(count_max);
+  }
   std::map<NodeId, SessionRecord> sessions() const override { return tables_->sessions(); }
   CatalogTotals totals() const override { return tables_->totals(); }
 

@@ -85,7 +85,7 @@ Status CatalogCheck::visit(std::string_view key, std::string_view value) {
     case 'r':
       return visit_reverse(key, value);
     case 'o':
-      return visit_orphan(key), Status{};
+      return visit_orphan(key, value), Status{};
     case 'n':
       return visit_session(key, value), Status{};
     default:
@@ -140,9 +140,15 @@ void CatalogCheck::visit_xattr(std::string_view key, std::string_view value) {
   mending_.erase(key);
 }
 
-void CatalogCheck::visit_orphan(std::string_view key) {
+void CatalogCheck::visit_orphan(std::string_view key, std::string_view value) {
   if (key.size() == kKeyPrefixSize) {
-    inodes_[{number_in_key(key, 0)}].orphan = true;
+    const InodeId id{number_in_key(key, 0)};
+    inodes_[id].orphan = true;
+    if (decode_orphan(value)) return;
+    // Without sessions nobody can hold it; else it stays until somebody knows who does.
+    problem(has_sessions_ ? Mends::kNo : Mends::kYes, Of::kInode, id.value,
+            "is an orphan whose record does not decode");
+    if (!has_sessions_) mending_.put(key, encode(OrphanRecord{}));
     return;
   }
   problem(Mends::kYes, Of::kCatalog, 0, "an orphan's key has {} bytes", key.size());

@@ -92,7 +92,7 @@ class CatalogCheck {
   Status visit(std::string_view key, std::string_view value);
   void visit_inode(std::string_view key, std::string_view value);
   void visit_xattr(std::string_view key, std::string_view value);
-  void visit_orphan(std::string_view key);
+  void visit_orphan(std::string_view key, std::string_view value);
   Status settle_missing();
   void make_record(InodeId id, Found& found);
   Status drop_missing(InodeId id, Found& found);
@@ -144,6 +144,7 @@ class CatalogCheck {
   std::uint64_t inode_count_ = 0, reserved_found_ = 0;  ///< as the records are
   std::uint64_t reserved_bytes_ = 0;                    ///< as they are going to be
   InodeId lost_and_found_;
+  bool has_sessions_ = false;
 
   std::vector<Named> undecided_;      ///< entries in or of an inode without a record
   std::vector<Named> second_names_;   ///< of a directory, not from where it says that it is

@@ -27,7 +27,17 @@ void CommandRun::touch(StagedInode& staged, const Timestamp& time) {
   staged.state = StagedInode::State::kChanged;
 }
 
-void CommandRun::add_orphan(InodeId id) { batch_.Put(orphan_key(id).view(), encode_orphan()); }
+void CommandRun::add_orphan(InodeId id) {
+  OrphanRecord orphan;
+  for (const auto& [node, session] : tables_.sessions())
+    if (session.lives()) orphan.holders.push_back({session.session, false});
+  std::sort(orphan.holders.begin(), orphan.holders.end());
+  put_orphan(id, orphan);
+}
+
+void CommandRun::put_orphan(InodeId id, const OrphanRecord& orphan) {
+  batch_.Put(orphan_key(id).view(), encode(orphan));
+}
 
 void CommandRun::remove_orphan(InodeId id) { batch_.Delete(orphan_key(id).view()); }
 
@@ -173,6 +183,7 @@ Status CommandRun::enter(const Origin& origin) {
   const auto session = find_session(origin.node);
   if (!session || !session->lives() || session->incarnation != origin.incarnation)
     return Code::kFenced;
+  session_ = session->session;
   return {};
 }
 

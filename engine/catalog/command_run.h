@@ -36,9 +36,11 @@ class CommandRun {
   void remove(StagedInode& staged);
   /// The inode changed: ctime, which never goes back, and the change counter.
   static void touch(StagedInode& staged, const Timestamp& time);
-  void add_orphan(InodeId id);
+  void add_orphan(InodeId id);  ///< held by every session that lives
   void remove_orphan(InodeId id);
-  Result<bool> is_orphan(InodeId id) const { return tables_.is_orphan(id); }
+  Result<std::optional<OrphanRecord>> find_orphan(InodeId id) const { return tables_.orphan(id); }
+  void put_orphan(InodeId id, const OrphanRecord& orphan);
+  bool is_held(const OrphanRecord& orphan) const { return tables_.is_held(orphan); }
 
   // Names.
   Result<std::optional<Dentry>> find(InodeId parent, std::string_view name) const;
@@ -76,6 +78,8 @@ class CommandRun {
   // Sessions.
   /// From now on the command is one of that session. Errors: kFenced (it does not live).
   Status enter(const Origin& origin);
+  /// The session that it is of; nothing: of none.
+  std::optional<SessionId> session() const { return session_; }
   /// The origin's request is applied with this commit; nothing where its session has just ended.
   void note_request(const Origin& origin);
   std::optional<SessionRecord> find_session(NodeId node) const;
@@ -97,6 +101,7 @@ class CommandRun {
   Tables& tables_;
   rocksdb::WriteBatch& batch_;
   std::uint64_t id_;
+  std::optional<SessionId> session_;
   boost::container::static_vector<StagedInode, kStagedMax> inodes_;
   StagedSegments segments_;
   std::map<NodeId, SessionRecord> sessions_;

@@ -132,8 +132,6 @@ Result<std::string_view> decode_xattr(std::string_view value) {
   return value.substr(1);
 }
 
-std::string encode_orphan() { return std::string(1, static_cast<char>(kValueVersion)); }
-
 std::string encode_cursor(const Cursor& cursor) {
   std::string out;
   out.reserve(29);

@@ -73,7 +73,6 @@ std::string encode_listing(const Dentry& dentry);  ///< c: inode, type, name
 std::string encode_extent(const Extent& extent);   ///< e: length, segment, segment offset
 std::string encode_length(std::uint64_t length);   ///< r
 std::string encode_xattr(std::string_view value);  ///< x
-std::string encode_orphan();                       ///< o
 Result<Dentry> decode_dentry(std::string_view key, std::string_view value);
 Result<Dentry> decode_listing(std::string_view key, std::string_view value);
 Result<Extent> decode_extent(std::string_view key, std::string_view value);

@@ -53,8 +53,10 @@ class Tables {
   Result<std::vector<std::pair<InodeId, Extent>>> segment_extents(SegmentId id,
                                                                   std::uint64_t from_offset,
                                                                   std::size_t count_max) const;
-  Result<bool> is_orphan(InodeId id) const;
+  Result<std::optional<OrphanRecord>> orphan(InodeId id) const;
   Result<std::vector<InodeId>> orphans() const;
+  Result<std::vector<InodeId>> reclaimable_orphans(std::size_t count_max) const;
+  bool is_held(const OrphanRecord& orphan) const;  ///< by a session that lives
   std::optional<SegmentRecord> segment(SegmentId id) const;
   std::vector<std::pair<SegmentId, SegmentRecord>> segments() const;
   std::optional<SessionRecord> session(NodeId node) const;

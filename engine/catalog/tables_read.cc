@@ -114,9 +114,38 @@ Result<std::vector<std::pair<InodeId, Extent>>> Tables::segment_extents(
   return found;
 }
 
-Result<bool> Tables::is_orphan(InodeId id) const {
+Result<std::optional<OrphanRecord>> Tables::orphan(InodeId id) const {
   KVSYNCFS_ASSIGN(auto bytes, get(orphan_key(id).view()));
-  return bytes.has_value();
+  if (!bytes) return std::optional<OrphanRecord>{};
+  KVSYNCFS_ASSIGN(OrphanRecord orphan, decode_orphan(*bytes));
+  return std::optional<OrphanRecord>(std::move(orphan));
+}
+
+bool Tables::is_held(const OrphanRecord& orphan) const {
+  if (orphan.holders.empty()) return false;
+  std::shared_lock lock(memory_mutex_);
+  return std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& known) {
+    const auto is_its = [&](const OrphanRecord::Holder& h) {
+      return h.session == known.second.session;
+    };
+    return known.second.lives() &&
+           std::any_of(orphan.holders.begin(), orphan.holders.end(), is_its);
+  });
+}
+
+Result<std::vector<InodeId>> Tables::reclaimable_orphans(std::size_t count_max) const {
+  std::vector<InodeId> ids;
+  rocksdb::ReadOptions options;
+  options.total_order_seek = true;
+  const rocksdb::Slice end("p");
+  options.iterate_upper_bound = &end;
+  std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+  for (it->Seek("o"); it->Valid() && ids.size() < count_max; it->Next()) {
+    KVSYNCFS_ASSIGN(const OrphanRecord orphan, decode_orphan(it->value().ToStringView()));
+    if (!is_held(orphan)) ids.push_back({number_in_key(it->key().ToStringView(), 0)});
+  }
+  if (!it->status().ok()) return from_rocks(it->status());
+  return ids;
 }
 
 Result<std::vector<InodeId>> Tables::orphans() const {

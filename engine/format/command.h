@@ -120,6 +120,7 @@ struct RemoveXattrCommand {
   Timestamp time;
 };
 /// Frees an orphan: at most kReclaimExtentsMax extents a command; result.more says to send another.
+/// kBusy while a session that lives holds it.
 struct ReclaimCommand {
   InodeId inode;
 };
@@ -163,12 +164,19 @@ struct EndCommand {
   Incarnation incarnation;
 };
 
+/// What its session says of orphans, with an acknowledgement: it holds some of them open and others
+/// not. One that nobody holds may be reclaimed. An inode that is no orphan, or that the session has
+/// released, is passed over. Errors: kInvalid (of no session).
+struct HoldOrphansCommand {
+  std::vector<InodeId> held, released;
+};
+
 using Command =
     std::variant<CreateCommand, LinkCommand, UnlinkCommand, RenameCommand, SetAttrCommand,
                  WriteExtentsCommand, WriteInlineCommand, AllocateCommand, CloneRangeCommand,
                  SetXattrCommand, RemoveXattrCommand, ReclaimCommand, OpenSegmentCommand,
                  SealSegmentCommand, DeleteSegmentCommand, MoveExtentsCommand, JoinCommand,
-                 EndCommand>;
+                 EndCommand, HoldOrphansCommand>;
 
 inline constexpr std::uint32_t kReclaimExtentsMax = 4096;
 inline constexpr std::size_t kSessionsMax = 1024;  ///< nodes that ever had one

@@ -185,6 +185,11 @@ void get(Reader& r, EndCommand& c) {
   c.incarnation.value = r.u64();
 }
 
+void get(Reader& r, HoldOrphansCommand& c) {
+  get_list(r, c.held, 8, get_inode);
+  get_list(r, c.released, 8, get_inode);
+}
+
 std::optional<Origin> get_origin(Reader& r) {
   Origin origin;
   origin.node.value = r.u64();
@@ -197,7 +202,7 @@ std::optional<Origin> get_origin(Reader& r) {
 
 // The tag of a command is one more than its place in the variant; the encoder's tags are fixed
 // numbers, so this ties the two together.
-static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kEnd));
+static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kHoldOrphans));
 
 template <std::size_t index = 0>
 bool get_tagged(Reader& r, std::size_t tag, std::vector<Command>& out) {

@@ -179,6 +179,14 @@ void put(Writer& w, const EndCommand& c) {
   w.u64(c.incarnation.value);
 }
 
+void put(Writer& w, const HoldOrphansCommand& c) {
+  tag(w, CommandTag::kHoldOrphans);
+  for (const auto* inodes : {&c.held, &c.released}) {
+    w.u32(static_cast<std::uint32_t>(inodes->size()));
+    for (const InodeId inode : *inodes) w.u64(inode.value);
+  }
+}
+
 }  // namespace
 
 std::uint8_t version_of(const Transaction& transaction) {

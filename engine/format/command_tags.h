@@ -31,6 +31,7 @@ enum class CommandTag : std::uint8_t {
   kMoveExtents = 16,
   kJoin = 17,
   kEnd = 18,
+  kHoldOrphans = 19,
 };
 
 // Bits of the flag byte that says which optional fields of a command follow.

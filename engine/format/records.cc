@@ -9,6 +9,7 @@ namespace {
 constexpr std::uint8_t kInodeVersion = 1;
 constexpr std::uint8_t kSegmentVersion = 1;
 constexpr std::uint8_t kSessionVersion = 1;
+constexpr std::uint8_t kFreeOrphanVersion = 1, kHeldOrphanVersion = 2;
 
 Error corrupt(const char* what) { return {Code::kCorrupt, what}; }
 }  // namespace
@@ -102,6 +103,38 @@ Result<SessionRecord> decode_session(std::string_view bytes) {
   const bool in_order = record.lives() || position_of(record.session.value) <= record.ended;
   if (!r.done() || record.session.value == 0 || record.incarnation.value == 0 || !in_order)
     return corrupt("session record: bad field");
+  return record;
+}
+
+std::string encode(const OrphanRecord& record) {
+  std::string out;
+  Writer w(out);
+  w.u8(record.holders.empty() ? kFreeOrphanVersion : kHeldOrphanVersion);
+  if (record.holders.empty()) return out;
+  w.u32(static_cast<std::uint32_t>(record.holders.size()));
+  for (const OrphanRecord::Holder& holder : record.holders) {
+    w.u64(holder.session.value);
+    w.u8(holder.has_said);
+  }
+  return out;
+}
+
+Result<OrphanRecord> decode_orphan(std::string_view bytes) {
+  Reader r(bytes);
+  const std::uint8_t version = r.u8();
+  OrphanRecord record;
+  if (version == kFreeOrphanVersion && r.done()) return record;
+  constexpr std::size_t kHolderBytes = 9;
+  const std::uint32_t count = r.u32();
+  bool good = version == kHeldOrphanVersion && count > 0 && count <= r.left() / kHolderBytes;
+  for (std::uint32_t i = 0; good && i < count; ++i) {
+    OrphanRecord::Holder holder{{r.u64()}, false};
+    const std::uint8_t has_said = r.u8();
+    holder.has_said = has_said == 1;
+    good = has_said <= 1 && (i == 0 || record.holders.back().session < holder.session);
+    record.holders.push_back(holder);
+  }
+  if (!good || !r.done()) return corrupt("orphan record: bad field");
   return record;
 }
 

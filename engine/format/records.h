@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/error.h"
 #include "engine/base/ids.h"
@@ -65,6 +66,18 @@ inline bool must_acknowledge(const SessionRecord& record, Position position) {
   return record.lives() && position_of(record.session.value) <= position;
 }
 
+/// An inode without a name. Each session that lived when it lost the last one holds it until it
+/// says otherwise or ends.
+struct OrphanRecord {
+  struct Holder {
+    SessionId session;
+    bool has_said = false;  ///< that it holds the inode; else it has not said anything yet
+    auto operator<=>(const Holder&) const = default;
+  };
+  std::vector<Holder> holders;  ///< by session
+  bool operator==(const OrphanRecord&) const = default;
+};
+
 enum class SegmentState : std::uint8_t { kOpen = 1, kSealed = 2 };
 
 struct SegmentRecord {
@@ -78,9 +91,11 @@ struct SegmentRecord {
 std::string encode(const Inode& inode);
 std::string encode(const SegmentRecord& record);
 std::string encode(const SessionRecord& record);
+std::string encode(const OrphanRecord& record);
 Result<Inode> decode_inode(std::string_view bytes);            ///< errors: kCorrupt
 Result<SegmentRecord> decode_segment(std::string_view bytes);  ///< errors: kCorrupt
 Result<SessionRecord> decode_session(std::string_view bytes);  ///< errors: kCorrupt
+Result<OrphanRecord> decode_orphan(std::string_view bytes);    ///< errors: kCorrupt
 
 inline constexpr std::uint32_t kTypeMask = 0170000;  ///< S_IFMT
 inline bool is_directory(const Inode& inode) { return (inode.mode & kTypeMask) == 0040000; }

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::string_view key = bytes.substr(0, 17);
   const std::string_view value = bytes.substr(key.size());
-  switch (data[0] % 9) {
+  switch (data[0] % 10) {
     case 0:
       if (auto r = decode_inode(bytes)) require(encode(*r) == bytes);
       break;
@@ -46,6 +46,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 8:
       if (auto r = decode_session(bytes)) require(encode(*r) == bytes);
+      break;
+    case 9:
+      if (auto r = decode_orphan(bytes)) require(encode(*r) == bytes);
       break;
     default:
       if (auto r = parse_acl(bytes)) require(encode_acl(*r) == bytes);

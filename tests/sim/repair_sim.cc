@@ -118,9 +118,9 @@ class DamagedStore : public RepairSim {
     };
     const InodeId a = entry(kRootInode, "a").inode, top = entry(kRootInode, "top").inode;
     const Dentry b = entry(a, "b"), c = entry(a, "c");
-    harm.erase_entry(a, b);                                      // nameless
-    harm.put(orphan_key(c.inode).view(), encode_orphan());       // recovery would free it
-    harm.erase(inode_key(entry(kRootInode, "z").inode).view());  // a folder without a record
+    harm.erase_entry(a, b);                                        // nameless
+    harm.put(orphan_key(c.inode).view(), encode(OrphanRecord{}));  // recovery would free it
+    harm.erase(inode_key(entry(kRootInode, "z").inode).view());    // a folder without a record
     (*harm.edit(top))->link_count = 3;
     const auto extents = tables->extents(top, 0, kFileSizeMax, 10).value();
     harm.erase(reverse_key(top, extents[0]).view());

@@ -29,7 +29,7 @@ TEST_F(CatalogFsck, EntryAndListingDiffer) {
 }
 
 TEST_F(CatalogFsck, WrongLinkCountAndOrphans) {
-  expect(after([&](auto& batch) { put(batch, orphan_key(file), encode_orphan()); }),
+  expect(after([&](auto& batch) { put(batch, orphan_key(file), encode(OrphanRecord{})); }),
          "is an orphan with names");
   Inode inode = catalog.inode(file);
   inode.link_count = 2;

@@ -160,7 +160,7 @@ TEST_F(CatalogRepair, ManyKindsAtOnceNeedOneRepair) {
     batch.Delete(dentry_key(kRootInode, "d").view());
     batch.Delete(reverse_key(file, file_extents[0]).view());
     put(batch, segment_key(segment), "junk");
-    put(batch, orphan_key(below), encode_orphan());
+    put(batch, orphan_key(below), encode(OrphanRecord{}));
   });
   expect_mended("has no record, but");
   EXPECT_EQ(catalog->lookup(directory, "f")->inode, file);

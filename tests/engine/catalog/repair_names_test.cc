@@ -105,14 +105,14 @@ TEST_F(CatalogRepair, LostAndFoundIsUsedAgainAndNeverOverwritten) {
 }
 
 TEST_F(CatalogRepair, OrphanWithANameLosesTheOrphanRecordOnly) {
-  repair([&](auto& batch) { put(batch, orphan_key(file), encode_orphan()); });
+  repair([&](auto& batch) { put(batch, orphan_key(file), encode(OrphanRecord{})); });
   expect_mended("is an orphan with names");
   EXPECT_TRUE(catalog->orphans()->empty());
   EXPECT_EQ(catalog.extents(file), file_extents);
 }
 
 TEST_F(CatalogRepair, OrphanRecordOfNothingGoes) {
-  repair([&](auto& batch) { put(batch, orphan_key({4711}), encode_orphan()); });
+  repair([&](auto& batch) { put(batch, orphan_key({4711}), encode(OrphanRecord{})); });
   expect_mended("is an orphan and does not exist");
   EXPECT_TRUE(catalog->orphans()->empty());
 }
@@ -123,7 +123,7 @@ TEST_F(CatalogRepair, OrphanThatSomethingSpeaksAgainstIsKept) {
   repair([&](auto& batch) {
     batch.Delete(dentry_key(directory, "f").view());
     batch.Delete(cookie_key(directory, cookie).view());
-    put(batch, orphan_key(file), encode_orphan());
+    put(batch, orphan_key(file), encode(OrphanRecord{}));
   });
   expect_mended("is an orphan with links or entries");
   EXPECT_EQ(found_again().inode, file);

@@ -109,5 +109,53 @@ TEST(StateTables, EveryRowOfAcknowledgementIsAsItIsWritten) {
                                    [](StateRow& row) { AcknowledgementMachine().run(row); }});
 }
 
+/// An inode with one name, in a cluster of one session.
+class OrphanMachine {
+ public:
+  OrphanMachine() {
+    catalog_.run(join(kSame));
+    inode_ = catalog_.file("f");
+  }
+  void run(StateRow& row) {
+    if (row.state != "named") fire("unlink");
+    if (row.state == "held") fire("Holds");
+    if (row.state == "free" || row.state == "gone") fire("Releases");
+    if (row.state == "gone") fire("Reclaim");
+    row.result = fire(row.event);
+    row.next = state();
+    EXPECT_EQ(catalog_.problems(), std::vector<std::string>{});
+  }
+
+ private:
+  std::string fire(const std::string& event) {
+    CommandResult result;
+    const Origin origin = from(kSame, ++request_);
+    if (event == "unlink") result = catalog_.run(catalog_.unlink("f"), origin);
+    if (event == "Holds") result = catalog_.run(HoldOrphansCommand{{inode_}, {}}, origin);
+    if (event == "Releases") result = catalog_.run(HoldOrphansCommand{{}, {inode_}}, origin);
+    if (event == "Reclaim") result = catalog_.run(ReclaimCommand{inode_}, origin);
+    if (event == "End") result = catalog_.run(end(kSame));
+    if (event == "Join") result = catalog_.run(JoinCommand{{8}, {1}, 0, 5000});
+    return result_of(result, result.reclaimable.empty() ? "-" : "reclaimable");
+  }
+  std::string state() {
+    if (!catalog_->inode(inode_)) return "gone";
+    const auto orphan = catalog_->orphan(inode_).value();
+    if (!orphan) return "named";
+    if (!catalog_->reclaimable_orphans(1)->empty()) return "free";
+    return orphan->holders.at(0).has_said ? "held" : "asked";
+  }
+
+  TestCatalog catalog_;
+  InodeId inode_;
+  std::uint64_t request_ = 0;
+};
+
+TEST(StateTables, EveryRowOfOrphanIsAsItIsWritten) {
+  expect_table("Orphan", {{"named", "asked", "held", "free", "gone"},
+                          {"unlink", "Holds", "Releases", "End", "Join", "Reclaim"},
+                          [](StateRow& row) { OrphanMachine().run(row); }});
+}
+
 }  // namespace
 }  // namespace kvsyncfs

@@ -68,6 +68,9 @@ class CommandGenerator {
         return JoinCommand{{number()}, {number()}, number(), u32()};
       case 17:
         return EndCommand{{number()}, {number()}};
+      case 18:
+        return HoldOrphansCommand{list([&] { return InodeId{number()}; }),
+                                  list([&] { return InodeId{number()}; })};
       default:
         return MoveExtentsCommand{list([&] {
           return MoveExtentsCommand::Move{{number()}, extent(), {number()}, number()};

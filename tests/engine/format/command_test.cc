@@ -49,11 +49,11 @@ const std::initializer_list<int> kNobody = {2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 
 
 TEST(CommandFormat, GoldenBytesOfAnOrigin) {
   Transaction t{{ReclaimCommand{{5}}}, Origin{{1}, {0x0203}, 4}};
-  const std::string golden = bytes({2,                       // version
-                                    1, 0, 0, 0, 0, 0, 0, 0,  // node
-                                    3, 2, 0, 0, 0, 0, 0, 0,  // incarnation
-                                    4, 0, 0, 0, 0, 0, 0, 0,  // request
-                                    1, 0,                    // count
+  const std::string golden = bytes({2,                        // version
+                                    1,  0, 0, 0, 0, 0, 0, 0,  // node
+                                    3,  2, 0, 0, 0, 0, 0, 0,  // incarnation
+                                    4,  0, 0, 0, 0, 0, 0, 0,  // request
+                                    1,  0,                    // count
                                     12, 5, 0, 0, 0, 0, 0, 0, 0});
   EXPECT_EQ(encode(t), golden);
   EXPECT_EQ(decode_transaction(golden)->origin, t.origin);
@@ -61,13 +61,23 @@ TEST(CommandFormat, GoldenBytesOfAnOrigin) {
 
 TEST(CommandFormat, GoldenBytesOfJoinAndEnd) {
   const Transaction t{{JoinCommand{{1}, {2}, 0x0304, 5000}, EndCommand{{6}, {7}}}};
-  EXPECT_EQ(encode(t), bytes(kNobody) + bytes({2,  0,                       // count
-                                               17, 1, 0, 0, 0, 0, 0, 0, 0,  // node
-                                               2,  0, 0, 0, 0, 0, 0, 0,     // incarnation
-                                               4,  3, 0, 0, 0, 0, 0, 0,     // features
-                                               0x88, 0x13, 0, 0,            // lease
-                                               18, 6, 0, 0, 0, 0, 0, 0, 0,  // node
-                                               7,  0, 0, 0, 0, 0, 0, 0}));  // incarnation
+  EXPECT_EQ(encode(t), bytes(kNobody) + bytes({2,    0,                          // count
+                                               17,   1,    0, 0, 0, 0, 0, 0, 0,  // node
+                                               2,    0,    0, 0, 0, 0, 0, 0,     // incarnation
+                                               4,    3,    0, 0, 0, 0, 0, 0,     // features
+                                               0x88, 0x13, 0, 0,                 // lease
+                                               18,   6,    0, 0, 0, 0, 0, 0, 0,  // node
+                                               7,    0,    0, 0, 0, 0, 0, 0}));  // incarnation
+}
+
+TEST(CommandFormat, GoldenBytesOfHoldOrphans) {
+  const Transaction t{{HoldOrphansCommand{{{1}, {2}}, {{0x0304}}}}};
+  EXPECT_EQ(encode(t), bytes(kNobody) + bytes({1,  0,                    // count
+                                               19, 2, 0, 0, 0,           // held
+                                               1,  0, 0, 0, 0, 0, 0, 0,  //
+                                               2,  0, 0, 0, 0, 0, 0, 0,  //
+                                               1,  0, 0, 0,              // released
+                                               4,  3, 0, 0, 0, 0, 0, 0}));
 }
 
 TEST(CommandFormat, OfNoSessionWithCommandsOfVersionOneIsVersionOne) {

@@ -88,6 +88,28 @@ TEST(RecordFormat, ASessionThatEndedBeforeItJoinedIsCorrupt) {
   EXPECT_TRUE(decode_session(encode(record)));
 }
 
+TEST(RecordFormat, GoldenBytesOfOrphan) {
+  EXPECT_EQ(hex(encode(OrphanRecord{})), "01");
+  EXPECT_EQ(decode_orphan(encode(OrphanRecord{})).value(), OrphanRecord{});
+  const OrphanRecord held{{{{5}, false}, {{0x0607}, true}}};
+  EXPECT_EQ(hex(encode(held)),
+            "02"
+            "02000000"            // holders
+            "050000000000000000"  // session, has not said anything
+            "070600000000000001");
+  EXPECT_EQ(decode_orphan(encode(held)).value(), held);
+}
+
+TEST(RecordFormat, HoldersAreInOrderAndSayYesOrNo) {
+  const std::string twice = encode(OrphanRecord{{{{5}, false}, {{5}, true}}});
+  EXPECT_EQ(decode_orphan(twice).error().code, Code::kCorrupt);
+  std::string maybe = encode(OrphanRecord{{{{5}, false}}});
+  maybe.back() = 2;
+  EXPECT_EQ(decode_orphan(maybe).error().code, Code::kCorrupt);
+  const std::string nobody("\x02\0\0\0\0", 5);
+  EXPECT_EQ(decode_orphan(nobody).error().code, Code::kCorrupt);
+}
+
 TEST(RecordFormat, CutShortOrTooLongIsCorrupt) {
   for (const std::string& encoded : {encode(sample())}) {
     for (std::size_t size = 0; size < encoded.size(); ++size)
@@ -98,6 +120,10 @@ TEST(RecordFormat, CutShortOrTooLongIsCorrupt) {
   for (std::size_t size = 0; size < segment.size(); ++size)
     EXPECT_EQ(decode_segment(segment.substr(0, size)).error().code, Code::kCorrupt);
   EXPECT_EQ(decode_segment(segment + "x").error().code, Code::kCorrupt);
+  const std::string orphan = encode(OrphanRecord{{{{5}, false}, {{6}, true}}});
+  for (std::size_t size = 0; size < orphan.size(); ++size)
+    EXPECT_EQ(decode_orphan(orphan.substr(0, size)).error().code, Code::kCorrupt);
+  EXPECT_EQ(decode_orphan(orphan + "x").error().code, Code::kCorrupt);
   const std::string of_session = encode(session());
   for (std::size_t size = 0; size < of_session.size(); ++size)
     EXPECT_EQ(decode_session(of_session.substr(0, size)).error().code, Code::kCorrupt);

@@ -38,6 +38,12 @@ class Session {
   /// longer than the time-out, leaves anyway.
   void stop();
 
+  /// The kernel asks for the directory's entries again. From any thread, also in a handler: what it
+  /// waits for is no request.
+  void forget_listing(InodeId directory) {
+    fuse_lowlevel_notify_inval_inode(session_, directory.value, 0, 0);  // ENOENT: none was kept
+  }
+
   /// st_dev of the mount.
   std::uint64_t device() const { return device_; }
 

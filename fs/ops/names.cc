@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "fs/ops/op.h"
+#include "fs/session.h"
 
 namespace kvsyncfs {
 
@@ -52,6 +53,13 @@ void remove_dir(fuse_req_t req, fuse_ino_t parent, const char* name) {
   op.done(op.engine().remove_directory(id(parent), name));
 }
 
+/// A directory that came to another parent has another "..", and the kernel keeps its listing: it
+/// forgets one only when the directory itself changes.
+void forget_dotdot(Op& op, InodeId parent, const char* name) {
+  const auto moved = op.engine().lookup(parent, name);
+  if (moved && is_directory(moved->attributes)) op.face().session->forget_listing(moved->inode);
+}
+
 void rename_entry(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
                   const char* new_name, unsigned flags) {
   Op op(req, OpKind::kRename);
@@ -69,7 +77,12 @@ void rename_entry(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_
     default:
       return op.error(EINVAL);
   }
-  op.done(op.engine().rename(id(parent), name, id(new_parent), new_name, mode));
+  const Status renamed = op.engine().rename(id(parent), name, id(new_parent), new_name, mode);
+  if (renamed && parent != new_parent) {
+    forget_dotdot(op, id(new_parent), new_name);
+    if (mode == RenameMode::kExchange) forget_dotdot(op, id(parent), name);
+  }
+  op.done(renamed);
 }
 
 void read_link(fuse_req_t req, fuse_ino_t ino) {

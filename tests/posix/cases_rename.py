@@ -6,6 +6,7 @@ from support import (
     RENAME_EXCHANGE,
     RENAME_NOREPLACE,
     RENAME_WHITEOUT,
+    Stream,
     all_end_well,
     case,
     check,
@@ -18,6 +19,7 @@ from support import (
     python,
     renameat2,
     sh_ok,
+    supported,
 )
 
 
@@ -109,6 +111,24 @@ def rename_moves_dotdot(v):
     os.chdir('c/b')
     equal(os.path.basename(os.getcwd()), 'b')
     equal(os.stat('..').st_ino, os.stat('../../c').st_ino)
+
+
+def rename_moves_dotdot_in_listings(v):
+    """The listing of a directory that was moved or exchanged, read before, names its new parent."""
+
+    def parent(path):
+        return {name: ino for name, ino, _ in Stream(path).rest()}[b'..']
+
+    sh_ok('mkdir -p a/d b/e')
+    for path in ('a/d', 'b/e', 'a/d', 'b/e'):
+        equal(parent(path), os.stat(path + '/..').st_ino)
+    os.rename('a/d', 'b/d')
+    equal(parent('b/d'), os.stat('b').st_ino)
+    os.rename('b/d', 'a/d')
+    equal(parent('a/d'), os.stat('a').st_ino)
+    if supported(renameat2, 'a/d', 'b/e', RENAME_EXCHANGE):
+        equal(parent('a/d'), os.stat('a').st_ino)
+        equal(parent('b/e'), os.stat('b').st_ino)
 
 
 def rename_flags_are_obeyed(v):

@@ -99,7 +99,9 @@ Status replace(CommandRun& run, Rename& r) {
   run.delete_dentry(r.old_parent.id, r.old_dentry);
   Dentry entry = r.old_dentry;
   entry.name = r.command.new_name;
-  entry.cookie = run.new_cookie();
+  // In its directory an entry keeps its place: who renames what a listing shows meets no end
+  // otherwise.
+  if (r.moves()) entry.cookie = run.new_cookie();
   if (r.target != nullptr) {
     // The new name was there and stays there: a listing under way shows it once.
     entry.cookie = r.new_dentry->cookie;

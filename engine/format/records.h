@@ -29,8 +29,8 @@ struct Inode {
   auto operator<=>(const Inode&) const = default;
 };
 
-/// One directory entry. `cookie` is its stable place in readdir order: given once, increasing,
-/// from 3.
+/// One directory entry. `cookie` is its stable place in readdir order, from 3: a name that is new
+/// in its directory comes last, a rename inside the directory keeps the place.
 struct Dentry {
   InodeId inode;
   std::uint32_t type = 0;  ///< S_IFMT bits of the inode

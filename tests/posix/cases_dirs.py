@@ -114,6 +114,33 @@ def readdir_while_others_change(v):
         noise.wait()
 
 
+def readdir_while_renaming_ends(v):
+    """A listing of which each entry is renamed when it is seen shows every file once."""
+
+    def there_and_back(name):
+        os.rename(b'd/' + name, b'd/t')
+        os.rename(b'd/t', b'd/' + name)
+
+    def suffixed(name):
+        os.rename(b'd/' + name, b'd/' + name + b'x')
+
+    for count in (50, 1000):
+        for rename in (there_and_back, suffixed):
+            os.mkdir('d')
+            for i in range(count):
+                put(f'd/{i}', b'')
+            stream, seen = Stream('d'), 0
+            while entry := stream.next():
+                if entry[0] in (b'.', b'..'):
+                    continue
+                seen += 1
+                check(seen <= count, 'the listing goes on and on')
+                rename(entry[0])
+            stream.close()
+            equal(seen, count)
+            sh_ok('rm -r d')
+
+
 def readdir_of_long_names(v):
     """Names of 255 bytes, which fill a reply to the last byte, all come."""
     for i in range(700):

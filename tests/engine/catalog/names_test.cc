@@ -234,6 +234,19 @@ TEST_F(CatalogRename, TouchesBothDirectoriesAndTheInodes) {
   EXPECT_EQ(catalog.inode(b).ctime, at(7777));
 }
 
+TEST_F(CatalogRename, PlaceInTheListingChangesWithTheDirectoryOnly) {
+  InodeId d = catalog.directory("d");
+  catalog.file("a");
+  std::uint64_t cookie = catalog->lookup(kRootInode, "a")->cookie;
+  catalog.run(catalog.rename(kRootInode, "a", kRootInode, "b"));
+  EXPECT_EQ(catalog->lookup(kRootInode, "b")->cookie, cookie);
+  catalog.file("last", d);
+  std::uint64_t last = catalog->lookup(d, "last")->cookie;
+  catalog.run(catalog.rename(kRootInode, "b", d, "b"));
+  EXPECT_GT(catalog->lookup(d, "b")->cookie, last);
+  EXPECT_EQ(catalog->list(kRootInode, 0, 100)->size(), 1u);
+}
+
 TEST_F(CatalogRename, ReplacedNameKeepsItsPlaceInTheListing) {
   catalog.file("a");
   catalog.file("b");

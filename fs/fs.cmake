@@ -1,6 +1,6 @@
 # The FUSE face: the daemon and the helper that umount(8) calls.
-file(GLOB fs_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fs/*.cc
-     ${CMAKE_SOURCE_DIR}/fs/ops/*.cc)
+file(GLOB fs_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fs/*.cc
+     ${PROJECT_SOURCE_DIR}/fs/ops/*.cc)
 list(FILTER fs_sources EXCLUDE REGEX "_main\\.cc$")
 add_library(kvsyncfs_fs STATIC ${fs_sources})
 target_link_libraries(kvsyncfs_fs PUBLIC kvsyncfs_engine PkgConfig::FUSE3 Boost::json

@@ -10,6 +10,6 @@ foreach(command mkfs fsck)
 endforeach()
 # fsck(8) looks for the checker under the whole type of an fstab line.
 install(
-  CODE "file(CREATE_LINK fsck.kvsyncfs
-             \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SBINDIR}/fsck.fuse.kvsyncfs\"
-             SYMBOLIC)")
+  CODE "set(link \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SBINDIR}/fsck.fuse.kvsyncfs\")
+        file(CREATE_LINK fsck.kvsyncfs \"\$ENV{DESTDIR}\${link}\" SYMBOLIC)
+        list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${link}\")")

@@ -14,6 +14,17 @@ namespace {
 constexpr std::uint64_t kDirectReadMin = 128u << 10;
 /// A segment that was cleaned between the look at the extents and the read: look again.
 constexpr int kReadAttemptsMax = 8;
+constexpr std::uint32_t kSetUserId = 04000, kSetGroupIdAndExecute = 02010;
+
+/// Is there anything that a writer without privilege takes away?
+Result<bool> has_privileges(const Catalog& catalog, InodeId id) {
+  KVSYNCFS_ASSIGN(const Inode inode, catalog.inode(id));
+  if ((inode.mode & kSetUserId) != 0) return true;
+  if ((inode.mode & kSetGroupIdAndExecute) == kSetGroupIdAndExecute) return true;
+  if (inode.xattr_count == 0) return false;
+  const auto capability = catalog.xattr(id, "security.capability");
+  return capability || capability.error().code != Code::kNoData;
+}
 
 }  // namespace
 
@@ -156,6 +167,13 @@ Status EngineImpl::read_page(SegmentId segment, std::uint64_t page, std::size_t 
 Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) {
   KVSYNCFS_TRY(admit_change());
   if (offset > kFileSizeMax || bytes.size() > kFileSizeMax - offset) return Code::kFileTooBig;
+  if (options.kill_privileges) {
+    KVSYNCFS_ASSIGN(const bool has_some, has_privileges(*catalog_, inode));
+    AttributeChange change;
+    change.kill_privileges = true;
+    // Now: with the bytes, later, it would undo what is set in between.
+    if (has_some) KVSYNCFS_TRY(set_attributes(inode, change));
+  }
   // Two pages more: where the write begins and ends inside pages.
   const std::uint64_t space = round_up(bytes.size(), kPageSize) + 2 * kPageSize;
   KVSYNCFS_TRY(make_room_in_buffer(space));
@@ -172,7 +190,6 @@ Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, Write
     live->dirty.write(offset, bytes);
     live->size = std::max(live->size, offset + bytes.size());
     live->mtime = clock_.now();
-    live->kill_privileges |= options.kill_privileges;
     note_dirty(live);
     settle(*live);
     counts_.written_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
@@ -190,10 +207,6 @@ void EngineImpl::overlay_attributes(LiveInode& live, Inode& attributes) {
   if (live.mtime) {
     attributes.mtime = *live.mtime;
     attributes.ctime = std::max(*live.mtime, attributes.ctime);
-  }
-  if (live.kill_privileges) {
-    attributes.mode &= ~04000u;
-    if ((attributes.mode & 0010) != 0) attributes.mode &= ~02000u;
   }
 }
 

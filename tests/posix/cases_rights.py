@@ -21,6 +21,7 @@ from support import (
     put,
     sh,
     sh_ok,
+    sync_folder,
 )
 
 
@@ -179,6 +180,32 @@ def write_clears_set_id_bits(v):
 
     as_user(overwrite)
     equal(mode_of('m'), 0o777, 'overwrite')
+
+
+def set_id_bits_set_after_a_write_stay(v):
+    """What a user writes first and makes set-user-ID then stays so, also when the bytes move to the
+    disk; and so does a capability that root gives."""
+    os.chmod('.', 0o777)
+    capability = bytes.fromhex('0100000202000000000000000000000000000000')
+
+    def install():
+        for name in ('s', 'c'):
+            fd = create(name, mode=0o755)
+            os.write(fd, b'x' * 100)
+            if name == 's':
+                os.fchmod(fd, 0o6755)
+            os.close(fd)
+
+    as_user(install)
+    os.setxattr('c', 'security.capability', capability)
+    for moment in ('at once', 'synced', 'after a remount'):
+        if moment == 'synced':
+            for name in ('s', 'c'):
+                sync_folder(name)
+        elif moment == 'after a remount':
+            v.cold()
+        equal(oct(mode_of('s')), oct(0o6755), moment)
+        equal(os.getxattr('c', 'security.capability'), capability, moment)
 
 
 def truncate_clears_set_id_bits(v):

@@ -11,7 +11,9 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 
+#include "fs/helper_entry.h"
 #include "fs/mount_table.h"
 
 namespace kvsyncfs {
@@ -53,6 +55,7 @@ Status detach_dead_mounts(const std::string& mountpoint) {
     if (!mount_at(table, path) || !is_dead(path)) return {};
     if (::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0)
       return system_error(errno, mountpoint + ": a dead mount is in the way; umount -l it");
+    std::ignore = drop_helper_entry(path);  // a line too many harms nobody
   }
 }
 

@@ -198,6 +198,7 @@ def mount_over_a_dead_mount(v):
         v.detach()
         v.mount()
     equal(get(v.mnt + '/t/f'), b'data')
+    equal(get('/run/mount/utab').decode().count(f'TARGET={v.mnt} '), 1)
 
 
 @case(mounted=True)

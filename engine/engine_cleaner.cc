@@ -105,7 +105,7 @@ Status EngineImpl::move_live_bytes(SegmentId victim) {
     idle_rounds = moved.moved_bytes == 0 ? idle_rounds + 1 : 0;
   }
   return Error(Code::kCorrupt,
-               fmt::format("catalog: segment {} has references that cannot be moved", victim.value));
+               fmt::format("catalog: segment {} has references that stay", victim.value));
 }
 
 Status EngineImpl::drop_segment(SegmentId victim) {

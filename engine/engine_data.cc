@@ -1,5 +1,7 @@
 // Bytes: read and write. A read is the segment bytes of the extents under what the write buffer
 // holds.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -106,11 +108,23 @@ Status EngineImpl::read_extents(InodeId inode, std::uint64_t offset, MutableByte
     }
     if (status.error().code != Code::kNotFound || attempt == kReadAttemptsMax) {
       counts_.errors.fetch_add(1, std::memory_order_relaxed);
+      report_damage(inode, status.error());
       if (status.error().code == Code::kNotFound) return Error(Code::kIo, status.error().detail);
       return status;
     }
     extents_.forget(inode, offset, out.size());
   }
+}
+
+/// Once for each place, however often it is read.
+void EngineImpl::report_damage(InodeId inode, const Error& error) {
+  constexpr std::size_t kReportsMax = 1000;
+  {
+    std::lock_guard lock(failure_mutex_);
+    if (reported_damage_.size() == kReportsMax) return;
+    if (!reported_damage_.insert(describe(error)).second) return;
+  }
+  options_.warn(fmt::format("inode {} cannot be read in part: {}", inode.value, describe(error)));
 }
 
 /// File bytes of `extent` from file offset `offset`.

@@ -125,6 +125,7 @@ class EngineImpl final : public Engine {
 
   // engine_data.cc
   Status load_size(LiveInode& live);  ///< under mutex; kNotFound, kIsDirectory
+  void report_damage(InodeId inode, const Error& error);
   Status read_extents(InodeId inode, std::uint64_t offset, MutableBytes out);
   Status read_extent(const Extent& extent, std::uint64_t offset, MutableBytes out);
   Status read_page(SegmentId segment, std::uint64_t page, std::size_t offset, MutableBytes out,
@@ -231,6 +232,7 @@ class EngineImpl final : public Engine {
   std::atomic<bool> closed_ = false, failed_ = false, replaying_ = true;
   std::mutex failure_mutex_;
   std::optional<Error> failure_;
+  std::unordered_set<std::string> reported_damage_;  // under failure_mutex_
 
   std::mutex results_mutex_;
   std::unordered_map<Position, Result<std::vector<CommandResult>>>

@@ -75,7 +75,7 @@ class LiveInodeTable {
   std::atomic<std::uint64_t> retained_count_ = 0;
 };
 
-/// The live state of an inode for the length of a scope; it goes with the scope if it holds nothing.
+/// The live state of an inode for the length of a scope, and gone with it if it holds nothing.
 /// Declared before locks of it.
 class LiveUse {
  public:

@@ -11,6 +11,15 @@
 
 namespace kvsyncfs {
 
+namespace {
+
+/// Not the end of the log: later calls may do better.
+bool passes(const Error& error) {
+  return error.code == Code::kNoSpace || error.code == Code::kTimeout;
+}
+
+}  // namespace
+
 StoreOptions store_options(const std::string& store, const Superblock& superblock) {
   StoreOptions options;
   options.directory = store + "/segments";
@@ -54,9 +63,11 @@ EngineImpl::EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions o
       random_(random),
       options_(std::move(options)),
       superblock_(std::move(superblock)),
+      ballast_(disk, options_.store, ballast_bytes(superblock_)),
       pages_(options_.cache_size_bytes),
       extents_(std::max<std::size_t>(options_.cache_size_bytes / 16 / sizeof(Extent), 4096)),
-      live_(frames_) {}
+      live_(frames_),
+      size_now_(superblock_.size_bytes) {}
 
 EngineImpl::~EngineImpl() = default;
 
@@ -70,24 +81,29 @@ Status EngineImpl::start_without_taking() {
   return replay_log();
 }
 
+/// The store is the first: on a full disk its spare files give the others the room to open.
 Status EngineImpl::start_rooms() {
+  KVSYNCFS_TRY(start_store());
+  KVSYNCFS_TRY(open_ballast());
   CatalogOptions catalog = catalog_options(options_.store);
   catalog.read_only = options_.read_only;
   catalog.for_check = options_.for_check;
-  KVSYNCFS_ASSIGN(catalog_, Catalog::open(disk_, catalog));
+  KVSYNCFS_ASSIGN(catalog_, Catalog::open(ballast_.guarded(), catalog));
   catalog_->set_extent_observer(
       [this](const ExtentChange& c) { extents_.forget(c.inode, c.offset, c.length); });
-  KVSYNCFS_TRY(start_store());
   LocalLogOptions log = log_options(options_.store, superblock_);
   log.read_only = options_.read_only;
   log.before_write = [this] { return store_->sync(); };
-  KVSYNCFS_ASSIGN(log_, open_local_log(disk_, log));
+  log.clock = &clock_;
+  log.timeout_ns = options_.timeout_ns;
+  KVSYNCFS_ASSIGN(log_, open_local_log(ballast_.guarded(), log));
   return {};
 }
 
 Status EngineImpl::start_store() {
   StoreOptions store = store_options(options_.store, superblock_);
   store.read_only = options_.read_only;
+  store.keep_free_bytes = [this] { return keep_free_bytes(); };
   store.open_segment = [this]() -> Result<SegmentId> {
     KVSYNCFS_ASSIGN(CommandResult result, commit_one(OpenSegmentCommand{}));
     return result.segment;
@@ -153,12 +169,17 @@ Status EngineImpl::recover() {
     // The open segments of the former life are sealed with what was left in them, so that in a full
     // store the room that these bytes had may need cleaning first.
     const std::uint64_t bytes = live->dirty.page_count() * kPageSize;
-    KVSYNCFS_TRY(clean_for(bytes));
+    Status room = clean_for(bytes);
+    if (!room && room.error().code == Code::kNoSpace && ballast_.make_room(ballast_.mark()))
+      room = clean_for(bytes);
+    KVSYNCFS_TRY(room);
     live->reserved_bytes = bytes;
   }
   KVSYNCFS_TRY(flush_everything());
   KVSYNCFS_ASSIGN(auto orphans, catalog_->orphans());
   for (InodeId orphan : orphans) KVSYNCFS_TRY(reclaim(orphan));
+  serving_ = true;
+  look_at_disk();
   return log_->sync(log_->last());
 }
 
@@ -186,8 +207,7 @@ Result<std::vector<CommandResult>> EngineImpl::commit(Transaction transaction) {
   KVSYNCFS_TRY(alive());
   auto position = log_->append(encode(transaction));
   if (!position) {
-    if (position.error().code == Code::kNoSpace) return position.error();
-    return fail(position.error()).error();
+    return passes(position.error()) ? position.error() : fail(position.error()).error();
   }
   std::lock_guard lock(results_mutex_);
   auto node = results_.extract(*position);
@@ -208,11 +228,18 @@ Status EngineImpl::admit_change() {
   KVSYNCFS_TRY(alive());
   if (options_.read_only) return Code::kReadOnly;
   if (closed_) return Code::kShutdown;
-  const std::uint64_t held = log_->held_bytes(), capacity = log_->capacity_bytes();
-  if (held > capacity / 2) wake();
+  const std::uint64_t held = log_->held_bytes(), limit = log_limit_bytes();
+  if (held > limit / 2) wake();
   // The last quarter is for the flushes and moves that a checkpoint itself makes.
-  if (held > capacity / 4 * 3) return checkpoint();
-  return {};
+  if (held <= limit / 4 * 3) return {};
+  Status made = make_room_in_log();
+  const bool is_short = !made && made.error().code == Code::kNoSpace;
+  return is_short && held <= log_->capacity_bytes() / 4 * 3 ? Status{} : made;
+}
+
+Status EngineImpl::sync_log() {
+  Status synced = log_->sync(log_->last());
+  return synced || passes(synced.error()) ? synced : fail(synced.error());
 }
 
 Status EngineImpl::fail(Error error) {
@@ -238,7 +265,12 @@ Status EngineImpl::close() {
     flushed = commit_atimes(true);
     if (flushed) flushed = sync_all();
     if (flushed) flushed = drop_dead_segments();
+    // What did not reach the catalog's files is in the log, and durable.
     if (flushed) flushed = checkpoint();
+    if (!flushed && passes(flushed.error())) {
+      options_.warn("last checkpoint: " + describe(flushed.error()));
+      flushed = {};
+    }
   }
   closed_ = true;
   return flushed ? alive() : flushed;
@@ -248,8 +280,7 @@ Status EngineImpl::sync_all() {
   if (options_.read_only) return {};
   KVSYNCFS_TRY(flush_everything());
   counts_.syncs.fetch_add(1, std::memory_order_relaxed);
-  auto synced = log_->sync(log_->last());
-  return synced ? synced : fail(synced.error());
+  return sync_log();
 }
 
 EngineCounters EngineImpl::counters() const {
@@ -289,6 +320,7 @@ EngineCounters EngineImpl::counters() const {
     std::lock_guard lock(orphans_mutex_);
     c.orphans = orphans_.size();
   }
+  c.ballast_bytes = ballast_.is_there() ? ballast_.size_bytes() : 0;
   c.corrupt_pages = store.corrupt_pages;
   c.errors = get(counts_.errors);
   return c;

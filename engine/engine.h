@@ -36,6 +36,7 @@ struct EngineOptions {
   std::uint64_t cache_size_bytes = 256u << 20;   ///< arena for pages read
   std::uint64_t write_buffer_bytes = 64u << 20;  ///< dirty bytes not yet in a segment
   std::uint64_t write_age_ns = 1'000'000'000;    ///< dirty bytes older than this are flushed
+  std::uint64_t timeout_ns = 15'000'000'000;     ///< no wait for another thread is longer
   bool read_only = false;
   bool for_check = false;  ///< fsck: opens also what check() and repair() have to tell of
   std::function<void(std::string_view)> warn = [](std::string_view) {};  ///< one line, any thread
@@ -80,6 +81,7 @@ struct WriteOptions {
 
 struct SpaceInfo {  ///< for statfs(2)
   std::uint64_t total_bytes = 0, free_bytes = 0;
+  std::uint64_t available_bytes = 0;  ///< of the free ones: the disk below may have less room
   std::uint64_t total_inodes = 0, free_inodes = 0;
 };
 
@@ -98,6 +100,7 @@ struct EngineCounters {
   std::uint64_t segment_written_bytes = 0, appended_bytes = 0;
   std::uint64_t cleaned_segments = 0, moved_bytes = 0;                     ///< cleaner
   std::uint64_t live_bytes = 0, inodes = 0, held_inodes = 0, orphans = 0;  ///< gauges
+  std::uint64_t ballast_bytes = 0;  ///< gauge: kept of the disk for when others fill it
   std::uint64_t corrupt_pages = 0, errors = 0;
 };
 
@@ -158,13 +161,14 @@ class Engine {
   /// Reads into `out`; the count is short only at the end of the file. Holes are zeros.
   /// Errors: kNotFound, kIsDirectory, kCorrupt, kIo.
   virtual Result<std::size_t> read(InodeId inode, std::uint64_t offset, MutableBytes out) = 0;
-  /// All bytes or none. Errors: kNotFound, kFileTooBig, kNoSpace, kReadOnly, kIo, kShutdown.
+  /// All bytes or none. Errors: kNotFound, kFileTooBig, kNoSpace, kReadOnly, kTimeout (no room in
+  /// time), kIo, kShutdown.
   virtual Status write(InodeId inode, std::uint64_t offset, Bytes bytes,
                        WriteOptions options = {}) = 0;
   /// The inode's bytes, and every earlier change of the volume, are durable (P3). Errors: kIo,
-  /// kShutdown.
+  /// kTimeout (they are ordered, and durable or not), kShutdown.
   virtual Status sync(InodeId inode) = 0;
-  /// Everything is durable. Errors: kIo, kShutdown.
+  /// Everything is durable. Errors: those of sync().
   virtual Status sync_all() = 0;
   virtual Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,
                           AllocateMode mode) = 0;
@@ -178,6 +182,8 @@ class Engine {
 
   virtual Result<SpaceInfo> space() = 0;
   virtual EngineCounters counters() const = 0;
+  /// What does not work as well as it may, one line each, until it is cured (P9).
+  virtual std::vector<std::string> degraded() const = 0;
 
   // Key-value face. A key is a path without a leading slash ("a/b/c"); directories are made as
   // needed.

@@ -16,21 +16,16 @@ constexpr double kDeadShareMin = 0.1;  // less is not worth moving the rest whil
 std::uint64_t EngineImpl::run_background() {
   const std::uint64_t now = clock_.boot_ns();
   if (closed_ || failed_ || options_.read_only) return now + kTickNs;
-  const auto step = [this](const char* name, Status status) {
-    if (!status) {
-      counts_.errors.fetch_add(1, std::memory_order_relaxed);
-      options_.warn(std::string(name) + ": " + describe(status.error()));
-    }
-  };
-  step("flush", background_flush(now));
-  step("reclaim", background_reclaim());
-  step("access times", commit_atimes(false));
-  const bool log_is_long = log_->held_bytes() > log_->capacity_bytes() / 2;
+  background_look_at_disk();
+  tell("flush", background_flush(now));
+  tell("reclaim", background_reclaim());
+  tell("access times", commit_atimes(false));
+  const bool log_is_long = log_->held_bytes() > log_limit_bytes() / 2;
   const bool memtable_is_full = catalog_->memtable_bytes() > catalog_options("").memtable_bytes;
   const bool is_old =
       now - last_checkpoint_ns_ > kCheckpointPeriodNs && log_->last() != checkpointed_;
   if (log_is_long || memtable_is_full || is_old) {
-    step("checkpoint", checkpoint());
+    tell("checkpoint", checkpoint());
     last_checkpoint_ns_ = now;
   }
   bool cleaned = false;
@@ -40,10 +35,23 @@ std::uint64_t EngineImpl::run_background() {
                                                                 3 * superblock_.segment_size_bytes);
     auto result = clean_one(short_of_space ? kDeadShareMin : kWhollyDead);
     cleaned = result && *result;
-    if (!result) step("cleaner", result.error());
+    tell("cleaner", result ? Status{} : Status(result.error()));
   }
   const bool pressure = dirty_bytes_ > options_.write_buffer_bytes / 4;
   return cleaned || pressure ? clock_.boot_ns() : now + kTickNs;
+}
+
+void EngineImpl::tell(std::string_view step, const Status& status) {
+  if (status) {
+    told_.erase(step);
+    return;
+  }
+  counts_.errors.fetch_add(1, std::memory_order_relaxed);
+  std::string line = std::string(step) + ": " + describe(status.error());
+  if (std::string& told = told_[step]; told != line) {
+    options_.warn(line);
+    told = std::move(line);
+  }
 }
 
 Status EngineImpl::background_flush(std::uint64_t now) {
@@ -53,9 +61,20 @@ Status EngineImpl::background_flush(std::uint64_t now) {
   KVSYNCFS_TRY(flush_older_than(pressure ? now : now > age ? now - age : 0));
   if (now - last_sync_ns_ >= kSyncPeriodNs && log_->durable() != log_->last()) {
     last_sync_ns_ = now;
-    if (auto synced = log_->sync(log_->last()); !synced) return fail(synced.error());
+    return sync_log();
   }
   return {};
+}
+
+/// Says once that the disk is full, and once that it is not any more.
+void EngineImpl::background_look_at_disk() {
+  static_cast<void>(disk_has_room());
+  look_at_disk();
+  const auto lines = degraded();
+  std::string line = lines.empty() ? std::string() : lines.front();
+  if (line == disk_told_) return;
+  options_.warn(line.empty() ? options_.store + ": the disk has room again" : line);
+  disk_told_ = std::move(line);
 }
 
 Status EngineImpl::background_reclaim() {
@@ -74,13 +93,29 @@ Status EngineImpl::background_reclaim() {
 /// The catalog so far goes to disk and the log behind it is let go. Everything that the log alone
 /// holds of files (WriteInline) is put into segments first.
 Status EngineImpl::checkpoint() {
-  std::lock_guard lock(checkpoint_mutex_);
+  const Deadline until = deadline();
+  std::unique_lock lock(checkpoint_mutex_, std::defer_lock);
+  if (!until.lock(lock)) return Error(Code::kTimeout, "checkpoint: another one does not end");
+  return checkpoint_locked(until);
+}
+
+Status EngineImpl::make_room_in_log() {
+  const Deadline until = deadline();
+  std::unique_lock lock(checkpoint_mutex_, std::defer_lock);
+  if (!until.lock(lock)) return Error(Code::kTimeout, "log: no room in time");
+  // The one that was waited for may have made it.
+  return log_->held_bytes() > log_limit_bytes() / 2 ? checkpoint_locked(until) : Status{};
+}
+
+Status EngineImpl::checkpoint_locked(const Deadline& until) {
+  KVSYNCFS_TRY(admit_checkpoint());
   const Position flushed_up_to = log_->last();
   KVSYNCFS_TRY(flush_everything());
   Status begun{};
   KVSYNCFS_TRY(log_->freeze([&](Position) { begun = catalog_->begin_checkpoint(); }));
   KVSYNCFS_TRY(std::move(begun));
-  KVSYNCFS_ASSIGN(const Position in_catalog, catalog_->finish_checkpoint());
+  KVSYNCFS_ASSIGN(const Position in_catalog,
+                  catalog_->finish_checkpoint([&] { return until.is_over(); }));
   KVSYNCFS_TRY(log_->trim(std::min(flushed_up_to, in_catalog)));
   checkpointed_ = log_->last();
   counts_.checkpoints.fetch_add(1, std::memory_order_relaxed);

@@ -19,6 +19,7 @@ constexpr std::uint64_t kMoveBytesMax = 4u << 20;
 }  // namespace
 
 Result<bool> EngineImpl::clean_one(double dead_share_min) {
+  KVSYNCFS_TRY(remove_dropped());
   bool empty = false;
   KVSYNCFS_ASSIGN(const SegmentId victim, pick_victim(dead_share_min, &empty));
   if (victim == kNoSegment) return false;
@@ -115,8 +116,17 @@ Status EngineImpl::drop_segment(SegmentId victim) {
   }();
   // Bytes that a clone shared meanwhile keep it alive; a later round moves them.
   if (!dropped) return dropped.error().code == Code::kBusy ? Status{} : dropped.error();
-  if (auto synced = log_->sync(log_->last()); !synced) return fail(synced.error());
-  return store_->remove(victim);
+  dropped_segments_.push_back(victim);
+  return remove_dropped();
+}
+
+/// Where that cannot be made durable now, the files wait for the next call.
+Status EngineImpl::remove_dropped() {
+  if (dropped_segments_.empty()) return {};
+  KVSYNCFS_TRY(sync_log());
+  for (; !dropped_segments_.empty(); dropped_segments_.pop_back())
+    KVSYNCFS_TRY(store_->remove(dropped_segments_.back()));
+  return {};
 }
 
 Status EngineImpl::drop_dead_segments() {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "engine/engine_impl.h"
@@ -20,8 +19,6 @@ constexpr std::size_t kFlushExtentsMax = 8192;
 /// An fsync of at most this much goes through the log: one disk write and one flush of the disk's
 /// cache instead of two of each.
 constexpr std::uint64_t kInlineBytesMax = 64u << 10;
-/// How long a writer waits for others' flushes to make room.
-constexpr std::chrono::seconds kBufferWait{15};
 /// Earlier than any ctime: a flush of bytes whose times are committed already must not stamp new
 /// ones.
 constexpr Timestamp kNoTime{std::numeric_limits<std::int64_t>::min(), 0};
@@ -161,12 +158,13 @@ Status EngineImpl::flush_older_than(std::uint64_t dirty_since_ns) {
 }
 
 Status EngineImpl::flush_everything() {
-  KVSYNCFS_TRY(flush_older_than(kAll));
+  // What comes to be dirty from now on is not waited for: writers would keep this going.
+  KVSYNCFS_TRY(flush_older_than(clock_.boot_ns()));
   for (const LiveInodePtr& live : live_.all()) std::lock_guard others_are_done(live->flush_mutex);
   return alive();
 }
 
-/// The log had no room for a flush: its bytes are dirty again.
+/// The log had no room for a flush, or not in time: its bytes are dirty again.
 void EngineImpl::take_back(const std::vector<LiveInodePtr>& group) {
   for (const LiveInodePtr& live : group) {
     std::unique_lock lock(live->mutex);
@@ -207,7 +205,7 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
       inodes.push_back(std::get<WriteExtentsCommand>(c).inode);
     auto results = commit(std::move(transaction));
     if (!results) {
-      if (results.error().code == Code::kNoSpace) take_back(group);
+      if (alive()) take_back(group);
       return results.error();
     }
     for (std::size_t i = 0; i < inodes.size(); ++i)
@@ -284,14 +282,17 @@ Status EngineImpl::sync(InodeId inode) {
     KVSYNCFS_TRY(admit_change());
     KVSYNCFS_TRY(commit_dirty(live));
   }
-  auto synced = log_->sync(log_->last());
-  return synced ? synced : fail(synced.error());
+  return sync_log();
 }
 
 Status EngineImpl::make_room_in_buffer(std::uint64_t bytes) {
   const std::uint64_t bound = std::max(options_.write_buffer_bytes, bytes);
+  if (dirty_bytes_ + bytes <= bound) return {};
+  const Deadline until = deadline();
+  const auto no_room = [] { return Error(Code::kTimeout, "write buffer: no room in time"); };
   while (dirty_bytes_ + bytes > bound) {
     KVSYNCFS_TRY(alive());
+    if (until.is_over()) return no_room();
     std::vector<LiveInodePtr> group = take_dirty(kAll);
     if (!group.empty()) {
       FlushLocks locks(group);
@@ -299,10 +300,10 @@ Status EngineImpl::make_room_in_buffer(std::uint64_t bytes) {
       continue;
     }
     std::unique_lock lock(dirty_mutex_);  // all of it is being flushed by others
-    const bool room = buffer_room_.wait_for(lock, kBufferWait, [&] {
+    const bool room = until.wait(buffer_room_, lock, [&] {
       return dirty_bytes_ + bytes <= bound || !dirty_list_.empty() || failed_;
     });
-    if (!room) return Error(Code::kTimeout, "write buffer: no room made in 15 s");
+    if (!room) return no_room();
   }
   return {};
 }

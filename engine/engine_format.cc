@@ -81,6 +81,7 @@ Status Engine::format(Disk& disk, Clock& clock, const FormatOptions& options) {
       Catalog::format(disk, catalog_options(options.store), options.uid, options.gid, clock.now()));
   options.progress(2, kSteps);
   KVSYNCFS_TRY(SegmentStore::format(disk, store_options(options.store, superblock)));
+  KVSYNCFS_TRY(Ballast(disk, options.store, ballast_bytes(superblock)).make());
   options.progress(3, kSteps);
   KVSYNCFS_TRY(disk.sync_directory(options.store));
   KVSYNCFS_TRY(write_superblock(disk, options.store, superblock));

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -17,9 +18,11 @@
 
 #include "engine/catalog/catalog.h"
 #include "engine/engine.h"
+#include "engine/env/deadline.h"
 #include "engine/live_inode.h"
 #include "engine/log/local_log.h"
 #include "engine/policy/readahead.h"
+#include "engine/store/ballast.h"
 #include "engine/store/segment_store.h"
 #include "engine/tier/extent_cache.h"
 #include "engine/tier/miss_source.h"
@@ -29,6 +32,7 @@ namespace kvsyncfs {
 
 /// Layout of a store's folder and the sizes derived from the superblock.
 StoreOptions store_options(const std::string& store, const Superblock& superblock);
+std::uint64_t ballast_bytes(const Superblock& superblock);
 LocalLogOptions log_options(const std::string& store, const Superblock& superblock);
 CatalogOptions catalog_options(const std::string& store);
 
@@ -89,6 +93,7 @@ class EngineImpl final : public Engine {
   Result<std::uint64_t> seek(InodeId inode, std::uint64_t offset, SeekKind kind) override;
   Result<SpaceInfo> space() override;
   EngineCounters counters() const override;
+  std::vector<std::string> degraded() const override;
 
   Status put(std::string_view key, Bytes value) override;
   Result<std::string> get(std::string_view key) override;
@@ -114,8 +119,13 @@ class EngineImpl final : public Engine {
       Command command);  ///< the command's own error is returned as such
   Status
   admit_change();  ///< alive, writable, and the log has room; takes checkpoint_mutex_ at need
+  /// Everything that is ordered so far is durable. A failure of the disk is the engine's: kIo. Else
+  /// kNoSpace or kTimeout, which pass.
+  Status sync_log();
   Status fail(Error error);  ///< the engine's data path is broken: every later change fails
   Status alive() const;
+  /// When a wait that begins now ends in kTimeout.
+  Deadline deadline() const { return {clock_, options_.timeout_ns}; }
   void wake() const {
     if (wakeup_) wakeup_();
   }
@@ -162,9 +172,10 @@ class EngineImpl final : public Engine {
   Status flush_older_than(std::uint64_t dirty_since_ns);
   Status flush_everything();  ///< also waits for flushes that others have begun
   std::vector<LiveInodePtr> take_dirty(std::uint64_t dirty_since_ns);
-  std::uint64_t usable_bytes()
-      const;  ///< of the store for users: without what the cleaner needs to work
-  std::uint64_t occupied_bytes() const;  ///< live, reserved by fallocate and on its way
+  /// Of a store of that size for users: without what the cleaner needs to work.
+  std::uint64_t usable_bytes(std::uint64_t size_bytes) const;
+  bool has_room_for(std::uint64_t bytes) const;  ///< now, as the disk was at the last look
+  std::uint64_t occupied_bytes() const;          ///< live, reserved by fallocate and on its way
 
   // engine_names.cc
   Status commit_source_of_replace(InodeId old_parent, std::string_view old_name, InodeId new_parent,
@@ -180,9 +191,25 @@ class EngineImpl final : public Engine {
                                                 std::uint64_t offset);
   void follow_reservations();  ///< the store's reservation follows the catalog's reserved bytes
 
+  // engine_disk.cc
+  Status open_ballast();
+  std::uint64_t keep_free_bytes() const;  ///< of the disk, when a file for user data is made
+  void look_at_disk();
+  /// As admit_change, for what makes the store larger: kNoSpace while the disk is full.
+  Status admit_growth();
+  bool disk_has_room();                   ///< looks again before it says no
+  std::uint64_t log_limit_bytes() const;  ///< of needed entries, before a change waits
+  /// The disk has room for a checkpoint: RocksDB takes no more writes once a flush was refused.
+  Status admit_checkpoint();
+
   // engine_background.cc
   Status checkpoint();
+  Status make_room_in_log();                        ///< by a checkpoint, its own or another one's
+  Status checkpoint_locked(const Deadline& until);  ///< checkpoint_mutex_ is held
   Status commit_atimes(bool all);
+  /// Tells of a step that failed, once until it succeeds or fails otherwise.
+  void tell(std::string_view step, const Status& status);
+  void background_look_at_disk();
   Status background_flush(std::uint64_t now);
   Status background_reclaim();
 
@@ -194,6 +221,7 @@ class EngineImpl final : public Engine {
   Result<SegmentId> pick_victim(double dead_share_min, bool* empty);
   Status move_live_bytes(SegmentId victim);
   Status drop_segment(SegmentId victim);
+  Status remove_dropped();
   Status drop_dead_segments();  ///< all that have no live bytes
 
   // engine_kv.cc
@@ -217,13 +245,14 @@ class EngineImpl final : public Engine {
   const EngineOptions options_;
   const Superblock superblock_;
 
+  Ballast ballast_;  // first of the rooms: files of the others stand on it
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<SegmentStore> store_;
   std::unique_ptr<MissSource> misses_;
   PageCache pages_;
   ExtentCache extents_;
   Readahead readahead_;
-  BufferPool frames_{kPageSize};  // of the write buffer
+  BufferPool frames_{kPageSize};                              // of the write buffer
   BufferPool chunks_{Readahead::kChunkPagesMax * kPageSize};  // of misses
   LiveInodeTable live_;
   std::unique_ptr<SharedLog> log_;  // last of the rooms: its hook and applier use the others
@@ -233,6 +262,11 @@ class EngineImpl final : public Engine {
   std::mutex failure_mutex_;
   std::optional<Error> failure_;
   std::unordered_set<std::string> reported_damage_;  // under failure_mutex_
+
+  /// What the store's files may take together, as the disk was at the last look.
+  std::atomic<std::uint64_t> size_now_;
+  std::atomic<bool> disk_is_full_ = false, serving_ = false;  // serving_: recovery is over
+  std::string disk_told_;                                     // background thread only
 
   std::mutex results_mutex_;
   std::unordered_map<Position, Result<std::vector<CommandResult>>>
@@ -255,13 +289,15 @@ class EngineImpl final : public Engine {
   std::unordered_map<InodeId, Timestamp> atimes_;  // gathered, not yet appended
   std::uint64_t atimes_due_ns_ = 0;
 
-  std::mutex checkpoint_mutex_;
-  std::mutex clean_mutex_;
+  std::timed_mutex checkpoint_mutex_;
+  std::timed_mutex clean_mutex_;
   /// Shared: from an append to the commit that refers to its bytes. A segment may be full and
   /// sealed by then and look empty, so a segment is deleted only while nobody holds this.
   std::shared_mutex unreferenced_mutex_;
   std::unordered_set<SegmentId> damaged_segments_;           // under clean_mutex_
+  std::vector<SegmentId> dropped_segments_;                  // under clean_mutex_; their files stay
   std::uint64_t last_sync_ns_ = 0, last_checkpoint_ns_ = 0;  // background thread only
+  std::map<std::string_view, std::string> told_;             // background thread only
   Position checkpointed_;                                    // under checkpoint_mutex_
 
   struct Counts {

@@ -24,7 +24,7 @@ Result<Entry> EngineImpl::lookup(InodeId parent, std::string_view name) {
 }
 
 Result<Entry> EngineImpl::create(InodeId parent, std::string_view name, const NewNode& node) {
-  KVSYNCFS_TRY(admit_change());
+  KVSYNCFS_TRY(admit_growth());
   if (node.target.size() > kSymlinkSizeMax) return Code::kNameTooLong;
   KVSYNCFS_ASSIGN(
       CommandResult result,
@@ -34,7 +34,7 @@ Result<Entry> EngineImpl::create(InodeId parent, std::string_view name, const Ne
 }
 
 Result<Entry> EngineImpl::link(InodeId inode, InodeId parent, std::string_view name) {
-  KVSYNCFS_TRY(admit_change());
+  KVSYNCFS_TRY(admit_growth());
   KVSYNCFS_TRY(commit_one(LinkCommand{inode, parent, std::string(name), clock_.now()}));
   KVSYNCFS_ASSIGN(Inode linked, attributes(inode));
   return Entry{inode, std::move(linked)};

@@ -8,15 +8,17 @@ namespace kvsyncfs {
 
 namespace {
 constexpr double kDeadShareMin = 0.01;  // a writer waits: nearly anything is worth it
-constexpr std::uint64_t kCleanWaitNs = 15'000'000'000;
 }  // namespace
 
-std::uint64_t EngineImpl::usable_bytes() const {
+std::uint64_t EngineImpl::usable_bytes(std::uint64_t size_bytes) const {
   // What is kept back is what lets the cleaner choose victims with few live bytes: with it, a store
   // that is full to 90 % for its users is still about 84 % full for the cleaner.
-  const std::uint64_t kept =
-      std::max(superblock_.size_bytes / 14, 6 * superblock_.segment_size_bytes);
-  return superblock_.size_bytes - std::min(kept, superblock_.size_bytes / 4);
+  const std::uint64_t kept = std::max(size_bytes / 14, 6 * superblock_.segment_size_bytes);
+  return size_bytes - std::min(kept, size_bytes / 4);
+}
+
+bool EngineImpl::has_room_for(std::uint64_t bytes) const {
+  return occupied_bytes() + bytes <= usable_bytes(size_now_);
 }
 
 std::uint64_t EngineImpl::occupied_bytes() const {
@@ -25,7 +27,8 @@ std::uint64_t EngineImpl::occupied_bytes() const {
 }
 
 Status EngineImpl::reserve_space(std::uint64_t bytes, std::uint64_t new_bytes, Replaced replaced) {
-  if (occupied_bytes() + bytes > usable_bytes()) {
+  if (!has_room_for(bytes)) {
+    look_at_disk();
     // Dirty bytes may be overwrites, whose old bytes die when they are flushed.
     KVSYNCFS_TRY(flush_everything());
     KVSYNCFS_ASSIGN(const bool room, has_room(new_bytes, replaced));
@@ -46,20 +49,23 @@ Result<bool> EngineImpl::has_room(std::uint64_t new_bytes, Replaced replaced) {
     replaced.length = std::min(replaced.length, kFileSizeMax - replaced.offset);
     KVSYNCFS_ASSIGN(dying, bytes_in_extents(replaced.inode, replaced.offset, replaced.length));
   }
-  return occupied_bytes() + new_bytes <= usable_bytes() + dying;
+  return new_bytes <= dying || has_room_for(new_bytes - dying);
 }
 
 /// While a flush is under way its bytes count twice, as reserved and as appended; and dirty
 /// overwrites make dead bytes only when they are flushed. So a refusal is final only after
-/// everything was flushed.
+/// everything was flushed. Where the time ends before, bytes that have room may be refused, so that
+/// is not said to be a full store.
 Status EngineImpl::clean_for(std::uint64_t bytes) {
-  const std::uint64_t deadline_ns = clock_.boot_ns() + kCleanWaitNs;
-  std::lock_guard lock(clean_mutex_);
+  const Deadline until = deadline();
+  const auto no_room = [] { return Error(Code::kTimeout, "cleaner: no room in time"); };
+  std::unique_lock lock(clean_mutex_, std::defer_lock);
+  if (!until.lock(lock)) return no_room();
   bool flushed = false;
   for (;;) {
     auto reserved = store_->reserve(bytes);
     if (reserved || reserved.error().code != Code::kNoSpace) return reserved;
-    if (clock_.boot_ns() > deadline_ns) return reserved;
+    if (until.is_over()) return no_room();
     const Result<bool> cleaned = clean_one(kDeadShareMin);
     if (!cleaned && cleaned.error().code != Code::kNoSpace) return cleaned.error();
     if (cleaned && *cleaned) {
@@ -180,7 +186,7 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
     return Code::kInvalid;
   KVSYNCFS_ASSIGN(const std::uint64_t shared, bytes_in_extents(source, source_offset, length));
   // A shared byte counts each time.
-  if (occupied_bytes() + shared > usable_bytes()) return Code::kNoSpace;
+  if (!has_room_for(shared)) return Code::kNoSpace;
   std::unique_lock lock(to->mutex);
   KVSYNCFS_TRY(load_size(*to));
   KVSYNCFS_TRY(commit_one(
@@ -240,10 +246,15 @@ Result<std::uint64_t> EngineImpl::seek(InodeId inode, std::uint64_t offset, Seek
 }
 
 Result<SpaceInfo> EngineImpl::space() {
-  const std::uint64_t usable = usable_bytes(), occupied = std::min(occupied_bytes(), usable);
+  if (serving_) look_at_disk();
+  const std::uint64_t occupied = occupied_bytes();
+  const auto free_of = [occupied](std::uint64_t bytes) {
+    return bytes - std::min(occupied, bytes);
+  };
   SpaceInfo info;
-  info.total_bytes = usable;
-  info.free_bytes = usable - occupied;
+  info.total_bytes = usable_bytes(superblock_.size_bytes);
+  info.free_bytes = free_of(info.total_bytes);
+  info.available_bytes = std::min(info.free_bytes, free_of(usable_bytes(size_now_)));
   // Inodes are catalog records, not made in advance: as many as could be if each took half a KiB.
   constexpr std::uint64_t kBytesPerInode = 512;
   info.free_inodes = info.free_bytes / kBytesPerInode;

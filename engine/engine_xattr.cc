@@ -21,7 +21,7 @@ Result<std::vector<std::string>> EngineImpl::xattr_names(InodeId inode) {
 
 Status EngineImpl::set_xattr(InodeId inode, std::string_view name, std::string_view value,
                              XattrMode mode, bool clear_setgid) {
-  KVSYNCFS_TRY(admit_change());
+  KVSYNCFS_TRY(admit_growth());
   KVSYNCFS_TRY(commit_one(SetXattrCommand{inode, std::string(name), std::string(value), mode,
                                           clear_setgid, clock_.now()}));
   return {};

@@ -186,8 +186,8 @@ std::string mount_help() {
 
 Mounts the store in the folder STORE (made by mkfs.kvsyncfs) at MNT. Returns when it is ready.
 
+  -d                 as -f, and print every FUSE request; no watchdog
   -f                 stay in the foreground, log to stderr
-  -d                 as -f, and print every FUSE request
   -r                 as -o ro
   -h, --help         print this
   -V, --version      print the version
@@ -195,12 +195,14 @@ Mounts the store in the folder STORE (made by mkfs.kvsyncfs) at MNT. Returns whe
 Options:
   ro                 read only
   cache_size=SIZE    memory for pages read (default: an eighth of the memory, at most 4G)
-  write_buffer=SIZE  memory for bytes not yet in a segment (default 64M)
-  timeout=SECONDS    bound of every wait (default 15)
+  write_buffer=SIZE  memory for bytes not yet in a segment, at least 1M (default 64M)
+  timeout=SECONDS    bound of each wait for other work of the daemon, 1 to 3600 (default 15);
+                     a daemon without a sign of life for twice the time is cut off
   noatime            do not keep access times (default: relatime)
   log_level=LEVEL    trace, debug, info, warn, error, off (default info)
   fsname=NAME        what mount(8) shows as the source (default: STORE)
   nodev, nosuid, noexec, sync, dirsync: enforced by the kernel
+  allow_other, default_permissions: always on
 Words of /etc/fstab for others (defaults, _netdev, nofail, noauto, user, x-..., ...) are accepted.
 )";
 }

@@ -15,8 +15,8 @@ struct MountOptions {
   bool debug = false;       ///< -d: foreground, and every FUSE request on stderr
   bool help = false, version = false;
   bool read_only = false;
-  bool atime = true;             ///< relatime; noatime turns it off
-  std::uint64_t timeout_s = 15;  ///< no wait is longer; the watchdog gives the daemon twice that
+  bool atime = true;  ///< relatime; noatime turns it off
+  std::uint64_t timeout_s = 15;  ///< for waits; the watchdog gives the daemon twice that
   std::uint64_t cache_size_bytes = 0;  ///< 0: an eighth of the memory, at most 4 GiB
   std::uint64_t write_buffer_bytes = 64u << 20;
   std::string log_level = "info";

@@ -29,7 +29,8 @@ namespace {
 constexpr unsigned kThreadsMax = 16;
 constexpr unsigned kRequestSizeMax = kReadSizeMax;  // bytes of one read or write
 // Requests in the background (readahead, direct I/O) at a time; the kernel's
-// default of 12 leaves a direct reader of depth 16 waiting.
+// default of 12 leaves a direct reader of depth 16 waiting. Measured with
+// tests/bench/max_background (ARCHITECTURE.md, "Measured").
 constexpr unsigned kBackgroundMax = 64;
 
 void init(void*, fuse_conn_info* conn) {

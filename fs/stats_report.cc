@@ -38,6 +38,7 @@ constexpr std::array kCounters = {
     Counter{"inodes", &EngineCounters::inodes},
     Counter{"held_inodes", &EngineCounters::held_inodes},
     Counter{"orphans", &EngineCounters::orphans},
+    Counter{"ballast_bytes", &EngineCounters::ballast_bytes},
     Counter{"corrupt_pages", &EngineCounters::corrupt_pages},
     Counter{"errors", &EngineCounters::errors},
 };
@@ -99,6 +100,7 @@ json::value space_json(const std::optional<SpaceInfo>& space) {
   if (!space) return nullptr;
   return {{"total_bytes", space->total_bytes},
           {"free_bytes", space->free_bytes},
+          {"available_bytes", space->available_bytes},
           {"total_inodes", space->total_inodes},
           {"free_inodes", space->free_inodes}};
 }

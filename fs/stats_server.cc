@@ -54,6 +54,7 @@ void StatsServer::remember() {
 std::string StatsServer::report() const {
   StatsReport report;
   report.identity = identity_;
+  for (std::string& line : engine_.degraded()) report.identity.degraded.push_back(std::move(line));
   report.uuid = engine_.superblock().uuid_text();
   report.label = engine_.superblock().label;
   report.pid = ::getpid();

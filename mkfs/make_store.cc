@@ -112,7 +112,10 @@ std::uint64_t overhead_bytes(std::uint64_t size_bytes) {
   const std::uint64_t log =
       std::min(size_bytes / 4, 256 * kMiB) + std::min(size_bytes / 16, 64 * kMiB);
   const std::uint64_t catalog = std::min(size_bytes / 32, 128 * kMiB);
-  return log + catalog;
+  // As the engine makes it, from the sizes that it gives the log's files and the segments.
+  const std::uint64_t ballast =
+      std::min(size_bytes / 8, 128 * kMiB) + std::min(size_bytes / 32, 64 * kMiB);
+  return log + catalog + ballast;
 }
 
 Result<Superblock> make_store(const Seams& seams, const MkfsOptions& options,

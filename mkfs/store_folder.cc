@@ -14,7 +14,7 @@ namespace stdfs = std::filesystem;
 
 constexpr std::string_view kSuperblockName = "superblock";
 constexpr std::string_view kLockName = "lock";
-constexpr std::array<std::string_view, 3> kFolders = {"catalog", "log", "segments"};
+constexpr std::array<std::string_view, 4> kParts = {"catalog", "log", "segments", "ballast"};
 /// mke2fs(8) makes it in the root of a file system; it is nobody's data while it is empty.
 constexpr std::string_view kLostAndFound = "lost+found";
 
@@ -23,8 +23,7 @@ std::string join(const std::string& path, std::string_view name) {
 }
 
 bool is_store_name(std::string_view name) {
-  return name == kSuperblockName ||
-         std::find(kFolders.begin(), kFolders.end(), name) != kFolders.end();
+  return name == kSuperblockName || std::find(kParts.begin(), kParts.end(), name) != kParts.end();
 }
 
 Error to_error(const std::string& path, const std::error_code& error) {
@@ -94,7 +93,7 @@ Status empty_store_folder(Disk& disk, const std::string& path) {
   stdfs::remove(superblock, error);
   if (error) return to_error(superblock, error);
   KVSYNCFS_TRY(disk.sync_directory(path));
-  for (const std::string_view name : kFolders) {
+  for (const std::string_view name : kParts) {
     stdfs::remove_all(join(path, name), error);
     if (error) return to_error(join(path, name), error);
   }

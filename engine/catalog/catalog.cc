@@ -21,7 +21,7 @@ Status Catalog::format(Disk& disk, const CatalogOptions& options, std::uint32_t 
   rocksdb::WriteBatch batch;
   KVSYNCFS_TRY(tables->commit(batch, {&root, 1}, {}, Cursor{{0}, 0, 1, 0}));
   KVSYNCFS_TRY(tables->begin_flush());
-  return tables->finish_flush();
+  return tables->finish_flush([] { return false; });
 }
 
 Result<std::unique_ptr<Catalog>> Catalog::open(Disk& disk, const CatalogOptions& options) {
@@ -73,13 +73,17 @@ Result<std::vector<std::pair<InodeId, Extent>>> RocksCatalog::segment_extents(
 
 Status RocksCatalog::begin_checkpoint() {
   if (failed_) return *failed_;
+  // One more memtable for each that is not written would end in a stall of RocksDB.
+  if (is_unfinished_) return {};
   begun_ = applied();
   return tables_->begin_flush();
 }
 
-Result<Position> RocksCatalog::finish_checkpoint() {
+Result<Position> RocksCatalog::finish_checkpoint(const std::function<bool()>& gives_up) {
   if (read_only_) return durable_;
-  KVSYNCFS_TRY(tables_->finish_flush());
+  const Status finished = tables_->finish_flush(gives_up);
+  is_unfinished_ = !finished && finished.error().code == Code::kTimeout;
+  KVSYNCFS_TRY(finished);
   durable_ = begun_;
   return durable_;
 }

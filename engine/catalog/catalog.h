@@ -137,9 +137,12 @@ class Catalog {
   /// First half: everything applied so far goes into an immutable memtable. Call while no apply
   /// runs and after log and segments are durable up to applied(). Returns at once. Errors: kIo.
   virtual Status begin_checkpoint() = 0;
-  /// Second half: waits until that memtable is on disk. Returns the position up to which the
-  /// catalog is durable. Errors: kIo, kNoSpace.
-  virtual Result<Position> finish_checkpoint() = 0;
+  /// Second half: waits until that memtable is on disk, or `gives_up` says that this takes too
+  /// long. Returns the position up to which the catalog is durable. Errors: kIo, kNoSpace, kTimeout
+  /// (it goes on, and the next checkpoint is this one).
+  virtual Result<Position> finish_checkpoint(const std::function<bool()>& gives_up = [] {
+    return false;
+  }) = 0;
 
   /// CRC32C over all keys and values except the cursor, in key order: equal catalogs, equal
   /// digests. Slow.

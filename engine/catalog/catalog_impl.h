@@ -52,7 +52,7 @@ class RocksCatalog final : public Catalog {
 
   std::uint64_t memtable_bytes() const override { return tables_->memtable_bytes(); }
   Status begin_checkpoint() override;
-  Result<Position> finish_checkpoint() override;
+  Result<Position> finish_checkpoint(const std::function<bool()>& gives_up) override;
 
   Result<std::uint32_t> digest() const override;
   Result<std::uint64_t> check(const CatalogCheckOptions& options) const override;
@@ -73,7 +73,8 @@ class RocksCatalog final : public Catalog {
   rocksdb::WriteBatch batch_;    ///< of the command being applied; kept for its memory
   std::optional<Error> failed_;  ///< RocksDB refused a write: nothing can be applied any more
   std::atomic<std::uint64_t> applied_;
-  Position begun_;  ///< begin_checkpoint ran here
+  Position begun_;              ///< begin_checkpoint ran here
+  bool is_unfinished_ = false;  ///< nobody waited for the end of the checkpoint that began last
   Position durable_;
 };
 

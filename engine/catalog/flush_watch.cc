@@ -33,18 +33,17 @@ std::optional<Error> FlushWatch::take_error() {
   return std::exchange(error_, std::nullopt);
 }
 
-Status FlushWatch::wait(rocksdb::DB& db) {
+Status FlushWatch::wait(rocksdb::DB& db, const std::function<bool()>& gives_up) {
   // The listener may be called a moment before the memtable counts as written, so look again now
   // and then.
   constexpr auto kLookAgain = std::chrono::milliseconds(20);
-  constexpr int kLooksMax = 3600 * 50;
-  for (int look = 0; look < kLooksMax; ++look) {
-    if (flushed(db)) return {};
+  while (!flushed(db)) {
     std::unique_lock lock(mutex_);
     if (error_) return *error_;
+    if (gives_up()) return Error{Code::kTimeout, "catalog: a flush does not end"};
     changed_.wait_for(lock, kLookAgain);
   }
-  return Error{Code::kTimeout, "catalog: flush did not end"};
+  return {};
 }
 
 }  // namespace kvsyncfs

@@ -5,6 +5,7 @@
 #include <rocksdb/listener.h>
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -25,9 +26,9 @@ class FlushWatch final : public rocksdb::EventListener {
 
   /// The first error since the last call.
   std::optional<Error> take_error();
-  /// Until `db` has no immutable memtable left to write. Errors: kIo, kNoSpace; kTimeout after an
-  /// hour.
-  Status wait(rocksdb::DB& db);
+  /// Until `db` has no immutable memtable left to write. Errors: kIo, kNoSpace; kTimeout as soon as
+  /// `gives_up` says so, while RocksDB goes on.
+  Status wait(rocksdb::DB& db, const std::function<bool()>& gives_up);
 
  private:
   std::mutex mutex_;

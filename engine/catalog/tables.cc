@@ -221,9 +221,9 @@ void Tables::raise_extents_end(InodeId id, std::uint64_t end, bool has_no_extent
   }
 }
 
-Status Tables::finish_flush() {
+Status Tables::finish_flush(const std::function<bool()>& gives_up) {
   if (overlay_) return {};
-  KVSYNCFS_TRY(watch_->wait(*db_));
+  KVSYNCFS_TRY(watch_->wait(*db_, gives_up));
   flushing_.store(false);
   iterators_->drop_idle();
   return {};

@@ -73,7 +73,7 @@ class Tables {
   std::uint64_t memtable_bytes() const { return memtable_bytes_.load(std::memory_order_relaxed); }
   Status write_deferred();
   Status begin_flush();
-  Status finish_flush();
+  Status finish_flush(const std::function<bool()>& gives_up);
 
   /// No extent of the file ends after it; nothing known: no answer. Apply only.
   std::optional<std::uint64_t> extents_end(InodeId id) const;

@@ -11,6 +11,7 @@
 #include <new>
 #include <optional>
 
+#include "engine/env/deadline.h"
 #include "engine/format/log_layout.h"
 #include "engine/log/log_files.h"
 #include "engine/log/log_reader.h"
@@ -75,6 +76,10 @@ class LocalLog final : public SharedLog {
   Status check_appendable(std::string_view entry) const;
   Error failure() const;
   Error fail(const Error& error);
+  std::optional<Deadline> deadline() const;
+  template <typename Predicate>
+  Status wait_led(const std::optional<Deadline>& deadline, std::unique_lock<std::mutex>& lock,
+                  Predicate done);
   template <typename Work>
   Status lead(Work work);
   Status make_room();
@@ -156,18 +161,21 @@ Result<Position> LocalLog::append(std::string_view entry) {
 
 Status LocalLog::sync(Position position) {
   const std::uint64_t target = std::min(position, last()).value;
+  const auto is_durable = [&] { return durable_.load(std::memory_order_acquire) >= target; };
+  std::optional<Deadline> until;
   std::unique_lock lock(sync_mutex_);
-  while (durable_.load(std::memory_order_acquire) < target) {
+  while (!is_durable()) {
     if (failure_) return *failure_;
     if (leading_) {
-      led_.wait(lock);
+      if (!until) until = deadline();
+      KVSYNCFS_TRY(wait_led(until, lock, [&] { return !leading_ || is_durable(); }));
       continue;
     }
     lock.unlock();
     const Status status =
         lead([&] { return durable().value < target ? write_gathered(true) : Status{}; });
     lock.lock();
-    if (!status && durable_.load(std::memory_order_acquire) < target) return status;
+    if (!status && !is_durable()) return status;
   }
   return {};
 }
@@ -194,12 +202,28 @@ Status LocalLog::trim(Position position) {
   });
 }
 
+std::optional<Deadline> LocalLog::deadline() const {
+  if (!options_.clock) return std::nullopt;
+  return Deadline(*options_.clock, options_.timeout_ns);
+}
+
+template <typename Predicate>
+Status LocalLog::wait_led(const std::optional<Deadline>& deadline,
+                          std::unique_lock<std::mutex>& lock, Predicate done) {
+  if (!deadline) {
+    led_.wait(lock, done);
+  } else if (!deadline->wait(led_, lock, done)) {
+    return Error(Code::kTimeout, options_.directory + ": a write does not end");
+  }
+  return {};
+}
+
 /// Runs `work` as the only leader.
 template <typename Work>
 Status LocalLog::lead(Work work) {
   {
     std::unique_lock lock(sync_mutex_);
-    led_.wait(lock, [&] { return !leading_; });
+    if (leading_) KVSYNCFS_TRY(wait_led(deadline(), lock, [&] { return !leading_; }));
     if (failure_) return *failure_;
     leading_ = true;
   }

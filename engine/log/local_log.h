@@ -22,6 +22,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/env/clock.h"
 #include "engine/env/disk.h"
 #include "engine/log/shared_log.h"
 
@@ -35,6 +36,11 @@ struct LocalLogOptions {
   std::uint64_t batch_size_max = 4u << 20;
   bool read_only = false;  ///< start() replays; append fails with kReadOnly
   std::function<Status()> before_write = [] { return Status{}; };
+  /// With a clock no call waits longer than that for what another one writes: kTimeout. Of an
+  /// append nothing is in the log then; what a sync was to make durable is ordered, and durable or
+  /// not.
+  Clock* clock = nullptr;  ///< borrowed
+  std::uint64_t timeout_ns = 15'000'000'000;
 };
 
 /// mkfs: makes the folder and the first log file. Errors: kExists, kNoSpace, kIo.

@@ -31,13 +31,14 @@ class SharedLog {
   virtual Status start(Position applied, Applier applier) = 0;
 
   /// Orders `entry`; when it returns, the entry has been applied here. Not yet durable (LocalLog).
-  /// Thread: any. Errors: kNoSpace, kIo, kShutdown, kTooBig (larger than a batch); in a cluster
-  /// also kTimeout (it may be in the log, now or later), kFenced (the session has ended), kCorrupt,
-  /// kStale, kAccess.
+  /// Thread: any. Errors: kNoSpace, kIo, kShutdown, kTooBig (larger than a batch), kTimeout (in a
+  /// cluster it may be in the log, now or later; on a lone node it is not); in a cluster also
+  /// kFenced (the session has ended), kCorrupt, kStale, kAccess.
   virtual Result<Position> append(std::string_view entry) = 0;
 
   /// Everything up to `position` is on stable storage when it returns; concurrent callers share one
-  /// disk write (group commit). Thread: any. Errors: kIo, kShutdown.
+  /// disk write (group commit). Thread: any. Errors: kIo, kShutdown, kNoSpace (nothing is lost: it
+  /// can be asked for again), kTimeout (durable or not).
   virtual Status sync(Position position) = 0;
 
   /// Runs `while_frozen` with no append in flight and everything so far durable; then appends go

@@ -47,6 +47,8 @@ struct StoreOptions {
   std::uint64_t segment_size_bytes = 64u << 20;  ///< multiple of 4096
   std::size_t open_files_max = 256;  ///< besides those being written or not yet synced, at most 16
   bool read_only = false;
+  /// What of the disk new files for user data leave to others.
+  std::function<std::uint64_t()> keep_free_bytes = [] { return std::uint64_t{0}; };
   /// Commits OpenSegment, and SealSegment: the store asks, the engine's log decides the id. May be
   /// called from append and reserve, without any lock of the store that a read needs.
   std::function<Result<SegmentId>()> open_segment;

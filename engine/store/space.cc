@@ -22,6 +22,7 @@ std::int64_t usable(std::int64_t pages) {
 Space::Space(Disk& disk, const StoreOptions& options)
     : disk_(disk),
       directory_(options.directory),
+      keep_free_bytes_(options.keep_free_bytes),
       size_(options.size_bytes),
       segment_size_(options.segment_size_bytes),
       segment_pages_(static_cast<Pages>(segment_size_ / kPageSize)),
@@ -70,12 +71,13 @@ Status Space::reserve(std::uint64_t bytes) {
   }
   std::lock_guard making(making_mutex_);
   for (;;) {
+    const std::uint64_t on_disk = room_on_disk();
     {
       std::lock_guard lock(mutex_);
       if (granted()) return {};
       // Do not take the last files for what cannot be granted in the end.
-      const auto creatable =
-          static_cast<Pages>((size_ - std::min(size_, files_bytes_locked())) / segment_size_);
+      const std::uint64_t room = std::min(size_ - std::min(size_, files_bytes_locked()), on_disk);
+      const auto creatable = static_cast<Pages>(room / segment_size_);
       if (needed(reserved_ + bytes) > backed() + creatable * segment_usable_)
         return Error(Code::kNoSpace, directory_);
     }
@@ -88,11 +90,17 @@ void Space::unreserve(std::uint64_t bytes) {
   reserved_ -= std::min(reserved_, bytes);
 }
 
+/// A disk that does not tell is found full by who makes a file.
+std::uint64_t Space::room_on_disk() const {
+  const auto space = disk_.space(directory_);
+  if (!space) return ~std::uint64_t{0};
+  return space->available_bytes - std::min(keep_free_bytes_(), space->available_bytes);
+}
+
 std::uint64_t Space::free_bytes() const {
-  const auto disk = disk_.space(directory_);
+  const std::uint64_t on_disk = room_on_disk();
   std::lock_guard lock(mutex_);
-  std::uint64_t room = size_ - std::min(size_, files_bytes_locked());
-  if (disk) room = std::min(room, disk->available_bytes);
+  const std::uint64_t room = std::min(size_ - std::min(size_, files_bytes_locked()), on_disk);
   const Pages pages = backed() + static_cast<Pages>(room / segment_size_) * segment_usable_;
   // The inverse of needed().
   const Pages reservable = pages >= 2 * segment_pages_ ? pages - segment_pages_ : pages / 2;

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -54,6 +55,7 @@ class Space {
     return segment_bytes_ + spares_.size() * segment_size_;
   }
   std::size_t wanted_spares() const;
+  std::uint64_t room_on_disk() const;  // for what is not promised yet; without mutex_
 
   std::string next_spare_path();
   Status make_spare();                      // under making_mutex_
@@ -62,6 +64,7 @@ class Space {
 
   Disk& disk_;
   const std::string directory_;
+  const std::function<std::uint64_t()> keep_free_bytes_;
   const std::uint64_t size_, segment_size_;
   const Pages segment_pages_, segment_usable_;
 

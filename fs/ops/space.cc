@@ -68,7 +68,8 @@ void stat_fs(fuse_req_t req, fuse_ino_t) {
   struct statvfs st {};
   st.f_bsize = st.f_frsize = kPageSize;
   st.f_blocks = space->total_bytes / kPageSize;
-  st.f_bfree = st.f_bavail = space->free_bytes / kPageSize;
+  st.f_bfree = space->free_bytes / kPageSize;
+  st.f_bavail = space->available_bytes / kPageSize;
   st.f_files = space->total_inodes;
   st.f_ffree = st.f_favail = space->free_inodes;
   st.f_namemax = kNameSizeMax;

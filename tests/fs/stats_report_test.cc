@@ -102,10 +102,11 @@ TEST(StatsReport, TellsEveryCounterOfTheEngineUnderItsOwnName) {
 TEST(StatsReport, SpaceIsNullIfItIsNotKnown) {
   StatsReport report;
   EXPECT_TRUE(parsed(report).at("space").is_null());
-  report.space = SpaceInfo{4, 3, 2, 1};
+  report.space = SpaceInfo{5, 4, 3, 2, 1};
   const json::object space = parsed(report).at("space").as_object();
-  EXPECT_EQ(number(space.at("total_bytes")), 4u);
-  EXPECT_EQ(number(space.at("free_bytes")), 3u);
+  EXPECT_EQ(number(space.at("total_bytes")), 5u);
+  EXPECT_EQ(number(space.at("free_bytes")), 4u);
+  EXPECT_EQ(number(space.at("available_bytes")), 3u);
   EXPECT_EQ(number(space.at("total_inodes")), 2u);
   EXPECT_EQ(number(space.at("free_inodes")), 1u);
 }

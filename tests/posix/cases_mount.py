@@ -1,5 +1,6 @@
 """mount and umount: exit codes, messages, readiness, locks; the signals of the daemon."""
 import os
+import re
 import signal
 import subprocess
 import time
@@ -333,3 +334,27 @@ def watchdog_is_not_a_hair_trigger(v):
             burner.kill()
             burner.wait()
     equal(len(os.listdir('.')), 30)
+
+
+@case(mounted=True, mount=False, check=False)
+def help_says_what_the_man_page_says(v):
+    """--help and kvsyncfs(8) name the same flags and options, and the same defaults."""
+    text = v.tool('kvsyncfs', '--help', check=True).stdout
+    page = get(os.path.join(os.path.dirname(__file__), '../../man/kvsyncfs.8')).decode()
+    section = page[page.index('.Ss Mount options') : page.index('.Ss What is promised')]
+    entries = {}  # the options of a line of the page, and what is said of them
+    for entry in section.split('\n.It Cm ')[1:]:
+        head, _, body = entry.partition('\n')
+        words = re.findall(r'[a-z_]{2,}', head.partition(' Ns = ')[0])
+        entries.update({word: body for word in words})
+    listed = text[text.index('Options:') : text.index('Words of')]
+    offered = re.findall(r'^  ([a-z_]+)[ =]', listed, re.M)
+    for line in re.findall(r'^  ([a-z_, ]+):', listed, re.M):
+        offered += line.split(', ')
+    equal(sorted(offered), sorted(entries))
+    for name, value in {'write_buffer': '64M', 'timeout': '15', 'log_level': 'info'}.items():
+        check(re.search(rf'The default is\s+(\.Cm )?{value}', entries[name]), f'{name} in the page')
+        check(re.search(rf'^  {name}=.*\(default {value}\)', listed, re.M), f'{name} in --help')
+    flags = page[page.index('.Bl -tag') : page.index('.Ss Mount options')]
+    for flag in re.findall(r'^\.It Fl (?:. , Fl -)?([-\w]+)$', flags, re.M):
+        check(re.search(rf'(^|\W)--?{flag.lstrip("-")}\W', text), f'--help does not name {flag}')

@@ -1,0 +1,155 @@
+// Waits of the engine for its own threads: while the disk stands still, who only waits for somebody
+// else's write ends in kTimeout, by the clock and not by the time that goes by; and all goes on
+// when the disk does.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "engine/engine.h"
+#include "engine/env/real.h"
+#include "tests/lib/memory_disk.h"
+
+namespace kvsyncfs {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+/// Each look at it takes a second, once that is asked for.
+class TestClock final : public Clock {
+ public:
+  Timestamp now() override { return {}; }
+  std::uint64_t boot_ns() override { return ns_ += ticks_ ? kSecond : 0; }
+  void tick() { ticks_ = true; }
+
+ private:
+  std::atomic<std::uint64_t> ns_ = kSecond;
+  std::atomic<bool> ticks_ = false;
+};
+
+/// Operations of a kind on paths that contain `part` stand still until let_go().
+class Gate {
+ public:
+  Gate(DiskOperation operation, std::string part) : operation_(operation), part_(std::move(part)) {}
+
+  void pass(const DiskRequest& request) {
+    if (request.operation != operation_ || request.path.find(part_) == std::string::npos) return;
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return open_; });
+  }
+  void wait_for_one() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_ > 0; });
+  }
+  void let_go() {
+    std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  const DiskOperation operation_;
+  const std::string part_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  bool open_ = false;
+};
+
+class EngineWaits : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(disk_.make_directory("store"));
+    FormatOptions format;
+    format.store = "store";
+    format.uuid[0] = 1;
+    format.size_bytes = kStoreSizeMin;
+    ASSERT_TRUE(Engine::format(disk_, clock_, format));
+    options_.store = "store";
+    options_.write_buffer_bytes = 1 << 20;
+    options_.timeout_ns = 5 * kSecond;
+    auto engine = Engine::open(disk_, clock_, *random_, options_);
+    ASSERT_TRUE(engine) << describe(engine.error());
+    engine_ = std::move(*engine);
+    file_ = create("file");
+  }
+
+  InodeId create(const std::string& name) {
+    NewNode node;
+    node.mode = 0100644;
+    const auto made = engine_->create(kRootInode, name, node);
+    EXPECT_TRUE(made);
+    return made ? made->inode : InodeId{};
+  }
+  /// From now on, while nothing runs.
+  void stand_still(Gate& gate) {
+    disk_.set_hook([&gate](DiskRequest& request) {
+      gate.pass(request);
+      return Status{};
+    });
+  }
+  Status write(std::size_t size) {
+    return engine_->write(file_, 0, as_bytes(std::string(size, 'x')));
+  }
+
+  MemoryDisk disk_;
+  TestClock clock_;
+  std::unique_ptr<Random> random_ = make_real_random();
+  EngineOptions options_;
+  std::unique_ptr<Engine> engine_;
+  InodeId file_;
+};
+
+TEST_F(EngineWaits, WriterOfAFullBufferEndsInTime) {
+  ASSERT_TRUE(write(900 << 10));
+  Gate gate(DiskOperation::kWrite, "segments/");
+  stand_still(gate);
+  std::thread flusher([&] { EXPECT_TRUE(engine_->sync_all()); });
+  gate.wait_for_one();
+  clock_.tick();
+  EXPECT_EQ(write(900 << 10).error().code, Code::kTimeout);
+  EXPECT_TRUE(engine_->attributes(file_));
+  gate.let_go();
+  flusher.join();
+  EXPECT_TRUE(write(900 << 10));
+  EXPECT_TRUE(engine_->sync_all());
+}
+
+TEST_F(EngineWaits, SyncBehindAnotherOneEndsInTime) {
+  ASSERT_TRUE(write(100));
+  Gate gate(DiskOperation::kSync, "log/");
+  stand_still(gate);
+  std::thread leader([&] { EXPECT_TRUE(engine_->sync(file_)); });
+  gate.wait_for_one();
+  const InodeId other = create("other");
+  clock_.tick();
+  EXPECT_EQ(engine_->sync(other).error().code, Code::kTimeout);
+  EXPECT_TRUE(engine_->lookup(kRootInode, "other")) << "reads go on";
+  gate.let_go();
+  leader.join();
+  EXPECT_TRUE(engine_->sync(other)) << "a wait that was too long fails nothing for good";
+}
+
+TEST_F(EngineWaits, ChangeThatFindsTheLogFullEndsInTime) {
+  Gate gate(DiskOperation::kWrite, "catalog/");
+  stand_still(gate);
+  clock_.tick();
+  const std::string value(60'000, 'x');
+  Status set;
+  for (int i = 0; i < 1000 && set; ++i)
+    set = engine_->set_xattr(file_, "user.a", value, XattrMode::kSet);
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().code, Code::kTimeout);
+  EXPECT_TRUE(engine_->xattr(file_, "user.a"));
+  gate.let_go();
+  EXPECT_TRUE(engine_->set_xattr(file_, "user.a", value, XattrMode::kSet));
+  EXPECT_TRUE(engine_->close());
+}
+
+}  // namespace
+}  // namespace kvsyncfs

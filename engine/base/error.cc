@@ -46,6 +46,9 @@ constexpr std::array kCodes = {
     CodeInfo{Code::kShutdown, "shut down", ESHUTDOWN, "ESHUTDOWN"},
     CodeInfo{Code::kUnreachable, "peer unreachable", EHOSTUNREACH, "EHOSTUNREACH"},
     CodeInfo{Code::kDisconnected, "connection lost", ECONNRESET, "ECONNRESET"},
+    CodeInfo{Code::kWouldBlock, "locked by somebody else", EAGAIN, "EAGAIN"},
+    CodeInfo{Code::kDeadlock, "deadlock avoided", EDEADLK, "EDEADLK"},
+    CodeInfo{Code::kNoLocks, "no locks available", ENOLCK, "ENOLCK"},
 };
 
 constexpr bool in_order_of_codes() {

@@ -43,8 +43,11 @@ enum class Code : unsigned char {
   kShutdown,      ///< engine, transport or client is stopping · ESHUTDOWN · N
   kUnreachable,   ///< no connection to the peer; nothing was sent · EHOSTUNREACH · R
   kDisconnected,  ///< the peer's connection broke; a change may have happened · ECONNRESET · S
+  kWouldBlock,    ///< somebody else has a lock there · EAGAIN · R
+  kDeadlock,      ///< waiting for the lock would close a cycle · EDEADLK · N
+  kNoLocks,       ///< a file has no room for more locks · ENOLCK · R
 };
-inline constexpr Code kLastCode = Code::kDisconnected;
+inline constexpr Code kLastCode = Code::kNoLocks;
 
 /// An error: a code, and in `detail` the object it is about ("segment 12 page 7: bad checksum").
 /// `detail` stays empty on hot paths (a lookup that misses allocates nothing).

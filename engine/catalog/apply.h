@@ -32,9 +32,17 @@ Status run_command(CommandRun& run, const EndCommand& c);
 // apply_orphans.cc
 Status run_command(CommandRun& run, const ReclaimCommand& c);
 Status run_command(CommandRun& run, const HoldOrphansCommand& c);
+// apply_locks.cc
+Status run_command(CommandRun& run, const AcquireLockCommand& c);
+Status run_command(CommandRun& run, const ReleaseLockCommand& c);
+Status run_command(CommandRun& run, const CancelLockCommand& c);
 
 // Shared by them.
 
+/// Drops the locks and waits of a session that ends, and grants what others wait for.
+Status end_locks(CommandRun& run, SessionId session);
+/// Whether anybody has a lock on the inode or waits for one.
+Result<bool> is_locked(CommandRun& run, InodeId inode);
 /// A name that a directory can hold. Errors: kNameTooLong, kInvalid.
 Status check_name(std::string_view name);
 /// The directory in which a name is to be looked up or made. Errors: kNotFound, kNotDirectory.

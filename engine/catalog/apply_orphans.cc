@@ -11,6 +11,8 @@ Status run_command(CommandRun& run, const ReclaimCommand& c) {
   KVSYNCFS_ASSIGN(const auto orphan, run.find_orphan(c.inode));
   if (!orphan) return Code::kInvalid;
   if (run.is_held(*orphan)) return Code::kBusy;
+  KVSYNCFS_ASSIGN(const bool locked, is_locked(run, c.inode));
+  if (locked) return Code::kBusy;
   run.result.inode = c.inode;
   if (inode->inode.allocated_bytes != 0) {
     KVSYNCFS_ASSIGN(auto first, run.extents(c.inode, 0, kFileSizeMax + 1, kReclaimExtentsMax));

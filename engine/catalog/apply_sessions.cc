@@ -43,6 +43,7 @@ Status run_command(CommandRun& run, const EndCommand& c) {
     record = *last;
     run.result.session = record.session;
     if (!record.lives()) return {};
+    KVSYNCFS_TRY(end_locks(run, record.session));
   } else {
     KVSYNCFS_TRY(check_first_of(run, c.node, c.incarnation));
     record.session = run.result.session = {run.new_id()};

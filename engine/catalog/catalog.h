@@ -16,6 +16,9 @@
 //   r <segment> <segment offset> <ino> <file offset>   reverse of e (not for reserved extents):
 //   length s <segment>                              segment record o <ino> orphan
 //   n <node>                                 the node's last session
+//   l <ino> <kind>                           locks held and waited for
+//   k <session> <ino> <kind>                 tables of locks with something of the session
+//   w <session> <owner> <wait>               waits for POSIX locks: ino
 // Thread: apply by one thread at a time (the log sees to it); all reads from any thread, at any
 // time.
 #pragma once
@@ -37,15 +40,26 @@
 
 namespace kvsyncfs {
 
+/// A wait for a lock that a command ended by giving the lock.
+struct GrantedLock {
+  InodeId inode;
+  LockKind kind = LockKind::kPosix;
+  std::uint64_t wait = 0;
+  LockOwner owner;
+  bool operator==(const GrantedLock&) const = default;
+};
+
 /// What one command did.
 struct CommandResult {
-  InodeId inode;          ///< created, linked, unlinked, renamed or changed inode
-  Status status;          ///< the command's own verdict
-  Inode attributes;       ///< its record afterwards
-  InodeId replaced;       ///< rename: the inode whose name was taken over or exchanged; else 0
-  bool orphaned = false;  ///< unlink/rmdir/rename: `inode` (or `replaced`) reached link count 0
-  SegmentId segment;      ///< OpenSegment
-  SessionId session;      ///< Join, End
+  InodeId inode;           ///< created, linked, unlinked, renamed or changed inode
+  Status status;           ///< the command's own verdict
+  Inode attributes;        ///< its record afterwards
+  InodeId replaced;        ///< rename: the inode whose name was taken over or exchanged; else 0
+  bool orphaned = false;   ///< unlink/rmdir/rename: `inode` (or `replaced`) reached link count 0
+  SegmentId segment;       ///< OpenSegment
+  SessionId session;       ///< Join, End
+  std::uint64_t wait = 0;  ///< AcquireLock: it waits, under this number; 0: it is granted
+  std::vector<GrantedLock> granted;  ///< to others, in this order
   std::vector<InodeId> reclaimable;  ///< HoldOrphans: nobody holds these any more
   bool more = false;                 ///< Reclaim: extents are left
   std::uint64_t moved_bytes = 0;     ///< MoveExtents: bytes whose extents moved
@@ -126,6 +140,8 @@ class Catalog {
   virtual Result<std::vector<InodeId>> orphans() const = 0;
   /// Who holds it, ended sessions included. Nothing: it is no orphan.
   virtual Result<std::optional<OrphanRecord>> orphan(InodeId id) const = 0;
+  /// Empty: none. F_GETLK is first_conflict() of it (locks.h).
+  virtual Result<LockTable> locks(InodeId id, LockKind kind) const = 0;
   /// Those that no session holds, at most `count_max`. Slow: reads all orphans.
   virtual Result<std::vector<InodeId>> reclaimable_orphans(std::size_t count_max) const = 0;
   virtual CatalogTotals totals() const = 0;

@@ -41,6 +41,9 @@ class RocksCatalog final : public Catalog {
   Result<std::vector<std::pair<InodeId, Extent>>> segment_extents(
       SegmentId id, std::uint64_t from_offset, std::size_t count_max) const override;
   Result<std::vector<InodeId>> orphans() const override { return tables_->orphans(); }
+  Result<LockTable> locks(InodeId id, LockKind kind) const override {
+    return tables_->locks(id, kind);
+  }
   Result<std::optional<OrphanRecord>> orphan(InodeId id) const override {
     return tables_->orphan(id);
   }

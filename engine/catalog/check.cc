@@ -64,6 +64,7 @@ Status CatalogCheck::run() {
   KVSYNCFS_TRY(settle_nameless());
   KVSYNCFS_TRY(settle_inodes());
   settle_segments();
+  settle_lock_index();
   settle_totals();
   options_.progress(done_, done_);
   return {};
@@ -88,6 +89,11 @@ Status CatalogCheck::visit(std::string_view key, std::string_view value) {
       return visit_orphan(key, value), Status{};
     case 'n':
       return visit_session(key, value), Status{};
+    case 'l':
+      return visit_locks(key, value), Status{};
+    case 'k':
+    case 'w':
+      return visit_lock_index(key, value), Status{};
     default:
       if (key == kCursorKey || !options_.knows_all_records) return {};
       problem(Mends::kYes, Of::kCatalog, 0, "unknown record of {} bytes", key.size());

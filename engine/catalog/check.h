@@ -130,6 +130,10 @@ class CatalogCheck {
 
   // check_cluster.cc
   void visit_session(std::string_view key, std::string_view value);
+  void visit_locks(std::string_view key, std::string_view value);
+  void visit_lock_index(std::string_view key, std::string_view value);
+  void check_lock(InodeId id, const FileLock& lock);
+  void settle_lock_index();
 
   const Tables& tables_;
   const CatalogCheckOptions& options_;
@@ -145,6 +149,9 @@ class CatalogCheck {
   std::uint64_t reserved_bytes_ = 0;                    ///< as they are going to be
   InodeId lost_and_found_;
   bool has_sessions_ = false;
+  using Index = std::map<std::string, std::string, std::less<>>;
+  Index lock_index_, wanted_lock_index_;  ///< as it is, and as the lock tables say
+  bool has_damaged_locks_ = false;
 
   std::vector<Named> undecided_;      ///< entries in or of an inode without a record
   std::vector<Named> second_names_;   ///< of a directory, not from where it says that it is

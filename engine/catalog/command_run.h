@@ -42,6 +42,11 @@ class CommandRun {
   void put_orphan(InodeId id, const OrphanRecord& orphan);
   bool is_held(const OrphanRecord& orphan) const { return tables_.is_held(orphan); }
 
+  // Records that the command reads and changes whole, once.
+  const Tables& tables() const { return tables_; }
+  void put(const Key& key, std::string_view value) { batch_.Put(key.view(), value); }
+  void erase(const Key& key) { batch_.Delete(key.view()); }
+
   // Names.
   Result<std::optional<Dentry>> find(InodeId parent, std::string_view name) const;
   Result<bool> is_empty_directory(InodeId id) const;

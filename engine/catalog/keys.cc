@@ -132,6 +132,15 @@ Result<std::string_view> decode_xattr(std::string_view value) {
   return value.substr(1);
 }
 
+std::string encode_locked() { return std::string(1, static_cast<char>(kValueVersion)); }
+
+std::string encode_wait(InodeId inode) { return encode_length(inode.value); }
+
+Result<InodeId> decode_wait(std::string_view value) {
+  KVSYNCFS_ASSIGN(const std::uint64_t inode, decode_length(value));
+  return InodeId{inode};
+}
+
 std::string encode_cursor(const Cursor& cursor) {
   std::string out;
   out.reserve(29);

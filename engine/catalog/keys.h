@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/ids.h"
+#include "engine/format/lock_table.h"
 #include "engine/format/records.h"
 
 namespace kvsyncfs {
@@ -40,6 +41,17 @@ inline Key inode_key(InodeId id) { return Key('i').number(id.value); }
 inline Key orphan_key(InodeId id) { return Key('o').number(id.value); }
 inline Key segment_key(SegmentId id) { return Key('s').number(id.value); }
 inline Key session_key(NodeId node) { return Key('n').number(node.value); }
+inline Key lock_key(InodeId id, LockKind kind) {
+  return Key('l').number(id.value).number(static_cast<std::uint64_t>(kind));
+}
+/// Tables in which a session has something.
+inline Key locked_key(SessionId session, InodeId id, LockKind kind) {
+  return Key('k').number(session.value).number(id.value).number(static_cast<std::uint64_t>(kind));
+}
+/// Waits of an owner for POSIX locks.
+inline Key wait_key(const LockOwner& owner, std::uint64_t wait) {
+  return Key('w').number(owner.session.value).number(owner.number).number(wait);
+}
 inline Key dentry_key(InodeId parent, std::string_view name) {
   return Key('d').number(parent.value).name(name);
 }
@@ -73,11 +85,14 @@ std::string encode_listing(const Dentry& dentry);  ///< c: inode, type, name
 std::string encode_extent(const Extent& extent);   ///< e: length, segment, segment offset
 std::string encode_length(std::uint64_t length);   ///< r
 std::string encode_xattr(std::string_view value);  ///< x
+std::string encode_locked();                       ///< k
+std::string encode_wait(InodeId inode);            ///< w
 Result<Dentry> decode_dentry(std::string_view key, std::string_view value);
 Result<Dentry> decode_listing(std::string_view key, std::string_view value);
 Result<Extent> decode_extent(std::string_view key, std::string_view value);
 Result<std::uint64_t> decode_length(std::string_view value);
 Result<std::string_view> decode_xattr(std::string_view value);
+Result<InodeId> decode_wait(std::string_view value);
 
 /// m:cursor: what has been applied, and the totals that only a full scan could find again.
 struct Cursor {

@@ -56,7 +56,11 @@ class Tables {
   Result<std::optional<OrphanRecord>> orphan(InodeId id) const;
   Result<std::vector<InodeId>> orphans() const;
   Result<std::vector<InodeId>> reclaimable_orphans(std::size_t count_max) const;
-  bool is_held(const OrphanRecord& orphan) const;  ///< by a session that lives
+  bool is_held(const OrphanRecord& orphan) const;            ///< by a session that lives
+  Result<LockTable> locks(InodeId id, LockKind kind) const;  ///< empty: none
+  Result<std::vector<std::pair<InodeId, LockKind>>> locked_by(SessionId session) const;
+  /// For POSIX locks: the waits and the inodes that they wait for.
+  Result<std::vector<std::pair<std::uint64_t, InodeId>>> waits_of(const LockOwner& owner) const;
   std::optional<SegmentRecord> segment(SegmentId id) const;
   std::vector<std::pair<SegmentId, SegmentRecord>> segments() const;
   std::optional<SessionRecord> session(NodeId node) const;

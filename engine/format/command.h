@@ -15,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/base/ids.h"
 #include "engine/env/clock.h"
+#include "engine/format/lock_table.h"
 #include "engine/format/records.h"
 
 namespace kvsyncfs {
@@ -120,7 +121,7 @@ struct RemoveXattrCommand {
   Timestamp time;
 };
 /// Frees an orphan: at most kReclaimExtentsMax extents a command; result.more says to send another.
-/// kBusy while a session that lives holds it.
+/// kBusy while a session that lives holds it or a lock on it.
 struct ReclaimCommand {
   InodeId inode;
 };
@@ -171,15 +172,47 @@ struct HoldOrphansCommand {
   std::vector<InodeId> held, released;
 };
 
+/// Locks bytes for an owner of its session; what the owner has there becomes of this type. A flock
+/// covers all bytes. With a lock of another owner in the way: kWouldBlock, or with `wait` it queues
+/// (result.wait) until it is granted, cancelled or its session ends; one that would close a cycle
+/// of POSIX locks: kDeadlock. A flock that queues lets its former lock go, one that is refused
+/// keeps it. Errors: also kInvalid (of no session, a range), kNotFound (the inode), kNoLocks.
+struct AcquireLockCommand {
+  InodeId inode;
+  LockKind kind = LockKind::kPosix;
+  LockType type = LockType::kShared;
+  std::uint64_t owner = 0;
+  std::uint64_t start = 0, end = kLockEndMax;  ///< both included
+  std::uint32_t pid = 0;
+  bool wait = false;
+};
+/// Unlocks bytes of an owner of its session; locked or not. Errors: kInvalid, kNoLocks (a lock
+/// would be split).
+struct ReleaseLockCommand {
+  InodeId inode;
+  LockKind kind = LockKind::kPosix;
+  std::uint64_t owner = 0;
+  std::uint64_t start = 0, end = kLockEndMax;
+};
+/// A signal ends a wait of its session. Errors: kInvalid, kNotFound (it waits no more: granted).
+struct CancelLockCommand {
+  InodeId inode;
+  LockKind kind = LockKind::kPosix;
+  std::uint64_t wait = 0;  ///< result.wait of the AcquireLock
+};
+
 using Command =
     std::variant<CreateCommand, LinkCommand, UnlinkCommand, RenameCommand, SetAttrCommand,
                  WriteExtentsCommand, WriteInlineCommand, AllocateCommand, CloneRangeCommand,
                  SetXattrCommand, RemoveXattrCommand, ReclaimCommand, OpenSegmentCommand,
                  SealSegmentCommand, DeleteSegmentCommand, MoveExtentsCommand, JoinCommand,
-                 EndCommand, HoldOrphansCommand>;
+                 EndCommand, HoldOrphansCommand, AcquireLockCommand, ReleaseLockCommand,
+                 CancelLockCommand>;
 
 inline constexpr std::uint32_t kReclaimExtentsMax = 4096;
-inline constexpr std::size_t kSessionsMax = 1024;  ///< nodes that ever had one
+inline constexpr std::size_t kLocksPerFileMax = 4096;   ///< of one kind, waits included
+inline constexpr std::size_t kDeadlockOwnersMax = 256;  ///< that a search looks at
+inline constexpr std::size_t kSessionsMax = 1024;       ///< nodes that ever had one
 
 /// Who sent a transaction. Apply drops it where the session does not live, or has had a request of
 /// this number or a higher one: so a request that is sent again is applied once.

@@ -190,6 +190,38 @@ void get(Reader& r, HoldOrphansCommand& c) {
   get_list(r, c.released, 8, get_inode);
 }
 
+template <typename E>
+E get_enum_from_1(Reader& r, E max) {
+  const E value = get_enum(r, max);
+  if (value == E{}) r.fail();
+  return value;
+}
+
+void get(Reader& r, AcquireLockCommand& c) {
+  c.inode = get_inode(r);
+  c.kind = get_enum_from_1(r, LockKind::kPosix);
+  c.type = get_enum_from_1(r, LockType::kExclusive);
+  c.owner = r.u64();
+  c.start = r.u64();
+  c.end = r.u64();
+  c.pid = r.u32();
+  c.wait = get_bool(r);
+}
+
+void get(Reader& r, ReleaseLockCommand& c) {
+  c.inode = get_inode(r);
+  c.kind = get_enum_from_1(r, LockKind::kPosix);
+  c.owner = r.u64();
+  c.start = r.u64();
+  c.end = r.u64();
+}
+
+void get(Reader& r, CancelLockCommand& c) {
+  c.inode = get_inode(r);
+  c.kind = get_enum_from_1(r, LockKind::kPosix);
+  c.wait = r.u64();
+}
+
 std::optional<Origin> get_origin(Reader& r) {
   Origin origin;
   origin.node.value = r.u64();
@@ -202,7 +234,7 @@ std::optional<Origin> get_origin(Reader& r) {
 
 // The tag of a command is one more than its place in the variant; the encoder's tags are fixed
 // numbers, so this ties the two together.
-static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kHoldOrphans));
+static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kCancelLock));
 
 template <std::size_t index = 0>
 bool get_tagged(Reader& r, std::size_t tag, std::vector<Command>& out) {

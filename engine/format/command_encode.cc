@@ -187,6 +187,34 @@ void put(Writer& w, const HoldOrphansCommand& c) {
   }
 }
 
+void put(Writer& w, const AcquireLockCommand& c) {
+  tag(w, CommandTag::kAcquireLock);
+  w.u64(c.inode.value);
+  w.u8(static_cast<std::uint8_t>(c.kind));
+  w.u8(static_cast<std::uint8_t>(c.type));
+  w.u64(c.owner);
+  w.u64(c.start);
+  w.u64(c.end);
+  w.u32(c.pid);
+  w.u8(c.wait);
+}
+
+void put(Writer& w, const ReleaseLockCommand& c) {
+  tag(w, CommandTag::kReleaseLock);
+  w.u64(c.inode.value);
+  w.u8(static_cast<std::uint8_t>(c.kind));
+  w.u64(c.owner);
+  w.u64(c.start);
+  w.u64(c.end);
+}
+
+void put(Writer& w, const CancelLockCommand& c) {
+  tag(w, CommandTag::kCancelLock);
+  w.u64(c.inode.value);
+  w.u8(static_cast<std::uint8_t>(c.kind));
+  w.u64(c.wait);
+}
+
 }  // namespace
 
 std::uint8_t version_of(const Transaction& transaction) {

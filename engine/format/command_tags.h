@@ -32,6 +32,9 @@ enum class CommandTag : std::uint8_t {
   kJoin = 17,
   kEnd = 18,
   kHoldOrphans = 19,
+  kAcquireLock = 20,
+  kReleaseLock = 21,
+  kCancelLock = 22,
 };
 
 // Bits of the flag byte that says which optional fields of a command follow.

@@ -6,6 +6,7 @@
 
 #include "engine/catalog/keys.h"
 #include "engine/catalog/posix_acl.h"
+#include "engine/format/lock_table.h"
 #include "engine/format/records.h"
 
 namespace {
@@ -22,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::string_view key = bytes.substr(0, 17);
   const std::string_view value = bytes.substr(key.size());
-  switch (data[0] % 10) {
+  switch (data[0] % 11) {
     case 0:
       if (auto r = decode_inode(bytes)) require(encode(*r) == bytes);
       break;
@@ -49,6 +50,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 9:
       if (auto r = decode_orphan(bytes)) require(encode(*r) == bytes);
+      break;
+    case 10:
+      if (auto r = decode_lock_table(bytes)) require(encode(*r) == bytes);
       break;
     default:
       if (auto r = parse_acl(bytes)) require(encode_acl(*r) == bytes);

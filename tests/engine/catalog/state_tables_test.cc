@@ -157,5 +157,77 @@ TEST(StateTables, EveryRowOfOrphanIsAsItIsWritten) {
                           [](StateRow& row) { OrphanMachine().run(row); }});
 }
 
+/// An owner's lock on a file; another node's owner, 1, is there with its own.
+class LockMachine {
+ public:
+  LockMachine() {
+    catalog_.run(join(kSame));
+    catalog_.run(JoinCommand{kOther, {1}, 0, 5000});
+    file_ = catalog_.file("f");
+    second_ = catalog_.file("g");
+  }
+  void run(StateRow& row) {
+    if (row.state == "held") fire("try");
+    if (row.state == "other's" || row.state == "waiting") fire("other's try");
+    if (row.state == "waiting") fire("wait");
+    row.result = fire(row.event);
+    row.next = state();
+    EXPECT_EQ(catalog_.problems(), std::vector<std::string>{});
+  }
+
+ private:
+  static constexpr NodeId kOther{8};
+
+  AcquireLockCommand all(InodeId inode, bool wait) {
+    return {inode, LockKind::kPosix, LockType::kExclusive, 1, 0, kLockEndMax, 1, wait};
+  }
+  std::string fire(const std::string& event) {
+    const Origin own = from(kSame, ++request_);
+    const Origin other{kOther, {1}, ++request_};
+    if (event == "try") return said(catalog_.run(all(file_, false), own), "granted");
+    if (event == "wait") return said(wait(own), "granted");
+    if (event == "wait in a cycle") {
+      catalog_.run(all(second_, false), own);
+      catalog_.run(all(second_, true), other);
+      return said(wait(from(kSame, ++request_)), "granted");
+    }
+    const ReleaseLockCommand release{file_, LockKind::kPosix, 1, 0, kLockEndMax};
+    if (event == "release") return said(catalog_.run(release, own), "-");
+    if (event == "other's release") return said(catalog_.run(release, other), "-");
+    if (event == "other's try") return said(catalog_.run(all(file_, false), other), "granted");
+    if (event == "cancel")
+      return said(catalog_.run(CancelLockCommand{file_, LockKind::kPosix, wait_}, own), "-");
+    if (event == "End") return said(catalog_.run(end(kSame)), "-");
+    return said(catalog_.run(EndCommand{kOther, {1}}), "-");
+  }
+  CommandResult wait(const Origin& origin) {
+    CommandResult result = catalog_.run(all(file_, true), origin);
+    wait_ = result.wait;
+    return result;
+  }
+  static std::string said(const CommandResult& result, const std::string& good) {
+    if (!result.granted.empty()) return "grants";
+    return result_of(result, result.wait != 0 ? "waits" : good);
+  }
+  std::string state() {
+    const LockTable table = catalog_->locks(file_, LockKind::kPosix).value();
+    if (!table.waits.empty()) return "waiting";
+    if (table.held.empty()) return "none";
+    const auto sessions = catalog_->sessions();
+    return table.held[0].owner.session == sessions.at(kNode).session ? "held" : "other's";
+  }
+
+  TestCatalog catalog_;
+  InodeId file_, second_;
+  std::uint64_t request_ = 0, wait_ = 0;
+};
+
+TEST(StateTables, EveryRowOfLockIsAsItIsWritten) {
+  expect_table("Lock", {{"none", "held", "other's", "waiting"},
+                        {"try", "wait", "wait in a cycle", "release", "cancel", "End",
+                         "other's try", "other's release", "other's End"},
+                        [](StateRow& row) { LockMachine().run(row); }});
+}
+
 }  // namespace
 }  // namespace kvsyncfs

@@ -71,6 +71,14 @@ class CommandGenerator {
       case 18:
         return HoldOrphansCommand{list([&] { return InodeId{number()}; }),
                                   list([&] { return InodeId{number()}; })};
+      case 19:
+        return AcquireLockCommand{{number()}, kind(),   LockType(1 + below(2)),
+                                  number(),   number(), number(),
+                                  u32(),      coin()};
+      case 20:
+        return ReleaseLockCommand{{number()}, kind(), number(), number(), number()};
+      case 21:
+        return CancelLockCommand{{number()}, kind(), number()};
       default:
         return MoveExtentsCommand{list([&] {
           return MoveExtentsCommand::Move{{number()}, extent(), {number()}, number()};
@@ -87,6 +95,7 @@ class CommandGenerator {
   }
 
  private:
+  LockKind kind() { return LockKind(1 + below(2)); }
   bool coin() { return below(2) == 1; }
   std::uint32_t u32() { return static_cast<std::uint32_t>(number()); }
   Timestamp time() {

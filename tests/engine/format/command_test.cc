@@ -80,6 +80,36 @@ TEST(CommandFormat, GoldenBytesOfHoldOrphans) {
                                                4,  3, 0, 0, 0, 0, 0, 0}));
 }
 
+TEST(CommandFormat, GoldenBytesOfLocks) {
+  const Transaction t{
+      {AcquireLockCommand{{1}, LockKind::kPosix, LockType::kExclusive, 3, 4, 5, 6, true},
+       ReleaseLockCommand{{1}, LockKind::kFlock, 2, 3, 4},
+       CancelLockCommand{{1}, LockKind::kPosix, 2}}};
+  const std::string golden = bytes(kNobody) + bytes({3,  0,                       // count
+                                                     20, 1, 0, 0, 0, 0, 0, 0, 0,  // inode
+                                                     2,  2,                       // kind, type
+                                                     3,  0, 0, 0, 0, 0, 0, 0,     // owner
+                                                     4,  0, 0, 0, 0, 0, 0, 0,     // start
+                                                     5,  0, 0, 0, 0, 0, 0, 0,     // end
+                                                     6,  0, 0, 0, 1,              // pid, wait
+                                                     21, 1, 0, 0, 0, 0, 0, 0, 0,  // inode
+                                                     1,                           // kind
+                                                     2,  0, 0, 0, 0, 0, 0, 0,     // owner
+                                                     3,  0, 0, 0, 0, 0, 0, 0,     // start
+                                                     4,  0, 0, 0, 0, 0, 0, 0,     // end
+                                                     22, 1, 0, 0, 0, 0, 0, 0, 0,  // inode
+                                                     2,                           // kind
+                                                     2,  0, 0, 0, 0, 0, 0, 0});   // wait
+  EXPECT_EQ(encode(t), golden);
+  for (const std::size_t at : {27u + 2 - 2 + 1 + 8, 27u + 1 + 8 + 1}) {  // kind, type
+    for (const char bad : {'\0', '\3'}) {
+      std::string changed = golden;
+      changed[at] = bad;
+      EXPECT_EQ(code(changed), Code::kCorrupt) << at;
+    }
+  }
+}
+
 TEST(CommandFormat, OfNoSessionWithCommandsOfVersionOneIsVersionOne) {
   CommandGenerator generator(4);
   for (std::size_t kind = 0; kind < std::variant_size_v<Command>; ++kind) {

@@ -43,7 +43,7 @@ class CatalogFsck : public ::testing::Test {
     damage(batch);
     EXPECT_TRUE(tables->commit(batch, {}, {}, tables->cursor()));
     EXPECT_TRUE(tables->begin_flush());
-    EXPECT_TRUE(tables->finish_flush());
+    EXPECT_TRUE(tables->finish_flush([] { return false; }));
   }
   void reopen_for_check() { catalog.reopen(false, true); }
   /// What fsck says after `damage` was done to the records.

@@ -138,6 +138,8 @@ class Engine {
   /// caller's.
   virtual Result<std::vector<ListEntry>> list(InodeId directory, std::uint64_t cookie,
                                               std::size_t count_max, bool with_attributes) = 0;
+  /// No entry made so far has a larger cookie, every later one has.
+  virtual std::uint64_t newest_cookie() const = 0;
 
   /// An inode stays (even without a name) while it is retained; the last release of an orphan frees
   /// it.

@@ -70,6 +70,7 @@ class EngineImpl final : public Engine {
                 std::string_view new_name, RenameMode mode) override;
   Result<std::vector<ListEntry>> list(InodeId directory, std::uint64_t cookie,
                                       std::size_t count_max, bool with_attributes) override;
+  std::uint64_t newest_cookie() const override;
   void retain(InodeId inode, std::uint64_t count) override { live_.retain(inode, count); }
   void release(InodeId inode, std::uint64_t count) override;
 

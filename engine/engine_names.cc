@@ -100,6 +100,10 @@ Result<std::vector<ListEntry>> EngineImpl::list(InodeId directory, std::uint64_t
   return entries;
 }
 
+std::uint64_t EngineImpl::newest_cookie() const {
+  return id_at({log_->last().value + 1}, 0) + kCookieMin - 1;
+}
+
 /// The last name went; the inode lives on while somebody retains it.
 void EngineImpl::orphaned(InodeId inode) {
   {

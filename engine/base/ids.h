@@ -38,6 +38,7 @@ inline constexpr std::uint32_t kCommandsPerTransactionMax = 1024;
 constexpr std::uint64_t id_at(Position position, std::uint32_t command_index) {
   return position.value * kCommandsPerTransactionMax + command_index;
 }
+inline constexpr std::uint64_t kCookieMin = 3;  ///< of an entry: "." and ".." have those below
 /// The position of the command that an id was made from.
 constexpr Position position_of(std::uint64_t id) { return {id / kCommandsPerTransactionMax}; }
 

@@ -28,7 +28,7 @@ class CommandRun {
   CommandResult result;  ///< `attributes` is filled in by finish()
 
   std::uint64_t new_id() const { return id_; }
-  std::uint64_t new_cookie() const { return id_ + 3; }
+  std::uint64_t new_cookie() const { return id_ + kCookieMin; }
 
   // Inodes. A pointer stays valid for the whole command; the same id gives the same pointer.
   Result<StagedInode*> load(InodeId id);  ///< kNotFound

@@ -15,8 +15,6 @@
 
 namespace kvsyncfs {
 
-inline constexpr std::uint64_t kCookieMin = 3;  ///< of an entry: "." and ".." have those below
-
 class Mending {
  public:
   explicit Mending(const Tables& tables) : tables_(tables) {}

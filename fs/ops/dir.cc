@@ -86,11 +86,12 @@ bool add_dots(Listing& listing, std::uint64_t offset, InodeId directory, const I
 
 /// As many entries as fit, no more than a few of them read in vain.
 Status fill(Op& op, InodeId inode, std::uint64_t cookie, Listing& listing) {
+  const std::uint64_t end = op.face().listing_bounds.end(inode);
   for (;;) {
     const std::size_t wanted = std::min(listing.room() / listing.entry_size() + 1, kChunk);
     KVSYNCFS_ASSIGN(const auto entries, op.engine().list(inode, cookie, wanted, listing.plus()));
     for (const ListEntry& entry : entries) {
-      if (!listing.add(entry)) return {};
+      if (entry.dentry.cookie > end || !listing.add(entry)) return {};
       cookie = entry.dentry.cookie;
     }
     if (entries.size() < wanted) return {};
@@ -98,6 +99,7 @@ Status fill(Op& op, InodeId inode, std::uint64_t cookie, Listing& listing) {
 }
 
 Status fill_reply(Op& op, InodeId directory, std::uint64_t offset, Listing& listing) {
+  if (offset == 0) op.face().listing_bounds.begin(directory, op.engine().newest_cookie());
   KVSYNCFS_ASSIGN(const Inode inode, op.engine().attributes(directory));
   if (!add_dots(listing, offset, directory, inode)) return {};
   return fill(op, directory, std::max(offset, kDotDotOffset), listing);

@@ -12,6 +12,7 @@
 #include "engine/base/buffer_pool.h"
 #include "engine/engine.h"
 #include "fs/attr.h"
+#include "fs/listing_bounds.h"
 #include "fs/op_metrics.h"
 
 namespace kvsyncfs {
@@ -27,6 +28,7 @@ struct Face {
   bool atime = true;
   Session* session = nullptr;  ///< set by Session::mount, for its own callbacks
   BufferPool read_buffers{kReadSizeMax};
+  ListingBounds listing_bounds{};
 };
 
 /// The kernel keeps names and attributes this long: on a lone node nothing else

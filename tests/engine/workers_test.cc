@@ -54,6 +54,7 @@ class FakeEngine : public Engine {
   Result<std::vector<ListEntry>> list(InodeId, std::uint64_t, std::size_t, bool) override {
     return kNone;
   }
+  std::uint64_t newest_cookie() const override { return 0; }
   void retain(InodeId, std::uint64_t) override {}
   void release(InodeId, std::uint64_t) override {}
   Result<Inode> attributes(InodeId) override { return kNone; }

@@ -141,6 +141,31 @@ def readdir_while_renaming_ends(v):
             sh_ok('rm -r d')
 
 
+def readdir_while_creating_ends(v):
+    """A listing for each entry of which a file is made shows what was there and comes to an end;
+    the next one, also after rewinddir, shows all."""
+    for count in (100, 3000):
+        os.mkdir('d')
+        names = {b'%d' % i for i in range(count)}
+        for name in names:
+            put(b'd/' + name, b'')
+        stream, seen = Stream('d'), set()
+        while entry := stream.next():
+            if entry[0] in (b'.', b'..'):
+                continue
+            check(entry[0] not in seen, f'{entry[0]} twice')
+            seen.add(entry[0])
+            check(len(seen) <= 2 * count, 'the listing goes on and on')
+            put(b'd/' + entry[0] + b'.b', b'')
+        check(names <= seen, f'{len(names - seen)} entries are missing')
+        stream.rewind()
+        again = set(stream.names())
+        stream.close()
+        equal(len(again), count + len(seen))
+        equal(len(os.listdir('d')), count + len(seen))
+        sh_ok('rm -r d')
+
+
 def readdir_of_long_names(v):
     """Names of 255 bytes, which fill a reply to the last byte, all come."""
     for i in range(700):

@@ -182,6 +182,33 @@ def write_clears_set_id_bits(v):
     equal(mode_of('m'), 0o777, 'overwrite')
 
 
+def set_id_bits_go_with_fallocate_and_copies(v):
+    """fallocate and copy_file_range by a user take the set-ID bits away, by root they stay."""
+    put('source', b'bytes')
+
+    def change(name):
+        fd = os.open(name, os.O_RDWR)
+        os.posix_fallocate(fd, 0, 4096)
+        os.close(fd)
+
+    def copy(name):
+        source, target = os.open('source', os.O_RDONLY), os.open(name, os.O_RDWR)
+        os.copy_file_range(source, target, 5)
+        os.close(source)
+        os.close(target)
+
+    for act in (change, copy):
+        for user in (True, False):
+            put('f', b'old')
+            os.chmod('f', 0o6777)
+            if user:
+                as_user(lambda: act('f'))  # pylint: disable=cell-var-from-loop
+            else:
+                act('f')
+            equal(oct(mode_of('f')), oct(0o777 if user else 0o6777), f'{act.__name__}, {user}')
+            os.unlink('f')
+
+
 def set_id_bits_set_after_a_write_stay(v):
     """What a user writes first and makes set-user-ID then stays so, also when the bytes move to the
     disk; and so does a capability that root gives."""

@@ -32,7 +32,6 @@ struct Run {
 
 struct Snapshot {
   std::optional<Timestamp> mtime;
-  bool kill_privileges = false;
   std::vector<Extent> extents;
 };
 
@@ -84,9 +83,8 @@ std::vector<Transaction> flush_transactions(const std::vector<LiveInodePtr>& gro
         room = kFlushExtentsMax;
       }
       const auto part = rest.first(std::min(rest.size(), room));
-      transactions.back().commands.push_back(
-          WriteExtentsCommand{group[i]->id, {part.begin(), part.end()}, s.mtime,
-                              s.kill_privileges, s.mtime.value_or(kNoTime)});
+      transactions.back().commands.push_back(WriteExtentsCommand{
+          group[i]->id, {part.begin(), part.end()}, s.mtime, false, s.mtime.value_or(kNoTime)});
       rest = rest.subspan(part.size());
       room -= part.size();
     } while (!rest.empty());
@@ -183,7 +181,6 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
     live.listed = false;
     live.flushing.swap(live.dirty);
     snapshots[i].mtime = live.mtime;
-    snapshots[i].kill_privileges = live.kill_privileges;
   }
   const std::vector<Run> runs = collect_runs(group);
   std::shared_lock unreferenced(unreferenced_mutex_);
@@ -217,7 +214,6 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
     std::unique_lock lock(live.mutex);
     live.flushing.clear();
     if (live.mtime == snapshots[i].mtime) live.mtime.reset();
-    if (live.dirty.empty()) live.kill_privileges = false;
     settle(live);
   }
   counts_.flushes.fetch_add(1, std::memory_order_relaxed);
@@ -236,11 +232,10 @@ Status EngineImpl::bytes_committed(InodeId inode, const Status& status) {
 }
 
 Status EngineImpl::log_dirty_bytes(LiveInode& live) {
-  if (live.dirty.unlogged_bytes() == 0 && !live.mtime && !live.kill_privileges) return {};
+  if (live.dirty.unlogged_bytes() == 0 && !live.mtime) return {};
   WriteInlineCommand command;
   command.inode = live.id;
   command.mtime = live.mtime;
-  command.kill_privileges = live.kill_privileges;
   command.time = live.mtime.value_or(kNoTime);
   std::uint64_t size = 0;
   live.dirty.for_each(
@@ -256,7 +251,6 @@ Status EngineImpl::log_dirty_bytes(LiveInode& live) {
   KVSYNCFS_TRY(bytes_committed(live.id, results[0].status));
   live.dirty.mark_logged();
   live.mtime.reset();
-  live.kill_privileges = false;
   counts_.inline_bytes.fetch_add(size, std::memory_order_relaxed);
   return {};
 }

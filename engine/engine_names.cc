@@ -137,7 +137,6 @@ Status EngineImpl::reclaim(InodeId inode) {
     live->gone = true;
     live->dirty.clear();
     live->mtime.reset();
-    live->kill_privileges = false;
     settle(*live);
   }
   for (bool more = true; more;) {

@@ -32,13 +32,12 @@ struct LiveInode {
   bool gone = false;                 ///< the inode was reclaimed
   std::uint64_t size = 0;            ///< bytes, with what is dirty
   std::optional<Timestamp> mtime;    ///< of writes that no transaction carries yet
-  bool kill_privileges = false;      ///< the next transaction clears set-user-ID bits
   bool listed = false;               ///< in the list of dirty inodes
   std::uint64_t reserved_bytes = 0;  ///< of the store, for pages in `dirty` and `flushing`
   std::atomic<std::uint64_t> counted_bytes = 0;  ///< of its frames, in the engine's total
   DirtyPages dirty, flushing;
 
-  bool clean() const { return dirty.empty() && flushing.empty() && !mtime && !kill_privileges; }
+  bool clean() const { return dirty.empty() && flushing.empty() && !mtime; }
 };
 
 using LiveInodePtr =

@@ -72,10 +72,10 @@ def _check_full_disk(v, inside):
     _fill_disk(inside)
     written, refused = _write_until_refused('written')
     equal(refused, 'ENOSPC')
+    wait_until(lambda: _degraded(v), 10, 'a DEGRADED line')  # it looks at the disk now and then
     fails('ENOSPC', os.mkdir, 'new')
     space = os.statvfs('.')
     check(space.f_bavail * space.f_frsize < 1 << 20, f'{space.f_bavail} blocks are offered')
-    wait_until(lambda: _degraded(v), 10, 'a DEGRADED line')
     equal(get('kept'), kept)
     equal(get('written'), written)
     names = 'x' * 240, 'y' * 240

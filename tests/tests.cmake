@@ -22,7 +22,8 @@ set(KVSYNCFS_TEST_ENVIRONMENT
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=halt_on_error=1:suppressions=${CMAKE_SOURCE_DIR}/tests/lib/tsan.supp")
 
-# tests_<label> builds what the tests of a label need and nothing else.
+# tests_<label> builds what the tests of a label need and nothing else, tests_<prefix> those whose
+# names begin so.
 foreach(label unit sim fuzz)
   add_custom_target(tests_${label})
 endforeach()
@@ -46,12 +47,16 @@ endfunction()
 function(kvsyncfs_test_folder folder prefix kind label timeout_s)
   cmake_parse_arguments(FOLDER "" "" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*_${kind}.cc)
+  if(NOT TARGET tests_${prefix})
+    add_custom_target(tests_${prefix})
+  endif()
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
     set(target ${prefix}_${name})
     add_executable(${target} ${source})
     target_link_libraries(${target} PRIVATE ${FOLDER_DEPS} kvsyncfs_testlib GTest::gtest_main)
     add_dependencies(tests_${label} ${target})
+    add_dependencies(tests_${prefix} ${target})
     file(STRINGS ${source} cases REGEX "^(TYPED_)?TEST(_F|_P)?\\(|^RC_GTEST_(FIXTURE_)?PROP\\(")
     if(cases)
       gtest_discover_tests(

@@ -1,5 +1,5 @@
-// The engine: a replicated store of keys (paths) and values (files). The only header that fs/,
-// tools/ and programs that link the store see.
+// The engine: a store of keys (paths) and values (files). The only header that fs/, tools/ and
+// programs that link the store see, beside engine/workers.h.
 //
 // One object is one life (incarnation) of one node on one store. It starts no thread, reads no
 // clock and opens no file by itself: Clock, Disk and Random come from outside, and run_background()
@@ -167,6 +167,10 @@ class Engine {
   /// time), kIo, kShutdown.
   virtual Status write(InodeId inode, std::uint64_t offset, Bytes bytes,
                        WriteOptions options = {}) = 0;
+  /// Takes away what a change of the bytes by somebody without privilege does: set-user-ID,
+  /// set-group-ID where the group may execute, and file capabilities. Errors: those of
+  /// set_attributes().
+  virtual Status clear_privileges(InodeId inode) = 0;
   /// The inode's bytes, and every earlier change of the volume, are durable (P3). Errors: kIo,
   /// kTimeout (they are ordered, and durable or not), kShutdown.
   virtual Status sync(InodeId inode) = 0;
@@ -198,8 +202,8 @@ class Engine {
   /// empty.
   virtual Result<std::vector<std::string>> list_keys(std::string_view prefix, std::size_t count_max,
                                                      std::string_view after = {}) = 0;
-  /// The three-tier lookup: as get, from the arena if it is hot, else from where it lies, and asks
-  /// the prefetch policy what comes next. `tier` tells where the value was found.
+  /// The three-tier lookup: as get, from the arena if it is hot, else from where it lies. `tier`
+  /// tells where the value was found.
   enum class Tier { kHot, kWarm, kCold };
   virtual Result<std::string> hybrid_get(std::string_view key, Tier* tier = nullptr) = 0;
 

@@ -23,7 +23,7 @@ std::uint64_t EngineImpl::run_background() {
   const bool log_is_long = log_->held_bytes() > log_limit_bytes() / 2;
   const bool memtable_is_full = catalog_->memtable_bytes() > catalog_options("").memtable_bytes;
   const bool is_old =
-      now - last_checkpoint_ns_ > kCheckpointPeriodNs && log_->last() != checkpointed_;
+      now - last_checkpoint_ns_ > kCheckpointPeriodNs && log_->last() != checkpointed_.load();
   if (log_is_long || memtable_is_full || is_old) {
     tell("checkpoint", checkpoint());
     last_checkpoint_ns_ = now;
@@ -117,7 +117,7 @@ Status EngineImpl::checkpoint_locked(const Deadline& until) {
   KVSYNCFS_ASSIGN(const Position in_catalog,
                   catalog_->finish_checkpoint([&] { return until.is_over(); }));
   KVSYNCFS_TRY(log_->trim(std::min(flushed_up_to, in_catalog)));
-  checkpointed_ = log_->last();
+  checkpointed_ = in_catalog;
   counts_.checkpoints.fetch_add(1, std::memory_order_relaxed);
   return {};
 }

@@ -178,16 +178,20 @@ Status EngineImpl::read_page(SegmentId segment, std::uint64_t page, std::size_t 
   return {};
 }
 
+Status EngineImpl::clear_privileges(InodeId inode) {
+  KVSYNCFS_ASSIGN(const bool has_some, has_privileges(*catalog_, inode));
+  if (!has_some) return {};
+  AttributeChange change;
+  change.kill_privileges = true;
+  KVSYNCFS_TRY(set_attributes(inode, change));
+  return {};
+}
+
 Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) {
   KVSYNCFS_TRY(admit_change());
   if (offset > kFileSizeMax || bytes.size() > kFileSizeMax - offset) return Code::kFileTooBig;
-  if (options.kill_privileges) {
-    KVSYNCFS_ASSIGN(const bool has_some, has_privileges(*catalog_, inode));
-    AttributeChange change;
-    change.kill_privileges = true;
-    // Now: with the bytes, later, it would undo what is set in between.
-    if (has_some) KVSYNCFS_TRY(set_attributes(inode, change));
-  }
+  // Now: with the bytes, later, it would undo what is set in between.
+  if (options.kill_privileges) KVSYNCFS_TRY(clear_privileges(inode));
   // Two pages more: where the write begins and ends inside pages.
   const std::uint64_t space = round_up(bytes.size(), kPageSize) + 2 * kPageSize;
   KVSYNCFS_TRY(make_room_in_buffer(space));

@@ -85,6 +85,7 @@ class EngineImpl final : public Engine {
 
   Result<std::size_t> read(InodeId inode, std::uint64_t offset, MutableBytes out) override;
   Status write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) override;
+  Status clear_privileges(InodeId inode) override;
   Status sync(InodeId inode) override;
   Status sync_all() override;
   Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,
@@ -299,7 +300,7 @@ class EngineImpl final : public Engine {
   std::vector<SegmentId> dropped_segments_;                  // under clean_mutex_; their files stay
   std::uint64_t last_sync_ns_ = 0, last_checkpoint_ns_ = 0;  // background thread only
   std::map<std::string_view, std::string> told_;             // background thread only
-  Position checkpointed_;                                    // under checkpoint_mutex_
+  std::atomic<Position> checkpointed_;  // up to here the catalog's files have it
 
   struct Counts {
     std::atomic<std::uint64_t> read_bytes = 0, written_bytes = 0, page_hits = 0, page_misses = 0,

@@ -12,7 +12,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 struct Resolver::Impl {
-  std::mutex mutex;  // one look-up at a time
+  std::timed_mutex mutex;  // one look-up at a time
   asio::io_context context;
   tcp::resolver resolver{context};
 };
@@ -26,7 +26,11 @@ Result<std::string> Resolver::resolve(const std::string& host, std::uint64_t dea
 
   // Shared with a look-up that outlives this call.
   const auto found = std::make_shared<std::optional<Result<std::string>>>();
-  std::lock_guard lock(impl_->mutex);
+  const Error late(Code::kTimeout, "etcd " + host + ": name look-up");
+  const std::uint64_t begin_ns = clock_.boot_ns();
+  const std::chrono::nanoseconds wait(deadline_ns > begin_ns ? deadline_ns - begin_ns : 0);
+  std::unique_lock lock(impl_->mutex, wait);
+  if (!lock) return late;
   impl_->resolver.async_resolve(
       host, "", [found, host](boost::system::error_code error, tcp::resolver::results_type all) {
         if (error || all.empty())
@@ -37,7 +41,7 @@ Result<std::string> Resolver::resolve(const std::string& host, std::uint64_t dea
   impl_->context.restart();
   while (!*found) {
     const std::uint64_t now_ns = clock_.boot_ns();
-    if (now_ns >= deadline_ns) return Error(Code::kTimeout, "etcd " + host + ": name look-up");
+    if (now_ns >= deadline_ns) return late;
     impl_->context.run_one_for(std::chrono::nanoseconds(deadline_ns - now_ns));
   }
   return **found;

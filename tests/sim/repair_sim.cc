@@ -94,6 +94,84 @@ TEST_F(RepairSim, LookAtACrashedStoreIsCleanAndChangesNothing) {
   }
 }
 
+/// A killed store, whose open segment somebody refers to with no bytes: recovery reads references
+/// up to the last one, and this one leads it nowhere.
+TEST_F(RepairSim, ReferenceOfNoLengthIsDamageAndNoLoop) {
+  SimDisk disk;
+  ASSERT_TRUE(EngineWorld::format(disk));
+  const std::map<std::string, std::string> values{{"a", value_of(1, 50'000)}};
+  {
+    auto engine = open(disk, false).value();
+    ASSERT_TRUE(engine->put("a", as_bytes(values.at("a"))));
+    ASSERT_TRUE(engine->sync_all());
+    disk.kill();
+  }
+  Extent nothing;
+  for (const std::string& name : disk.list(std::string(kStore) + "/segments").value())
+    if (name.ends_with(".seg")) nothing.segment = {std::stoull(name, nullptr, 16)};
+  ASSERT_NE(nothing.segment, kNoSegment);
+  nothing.segment_offset = 1u << 20;
+  {
+    CatalogOptions options;
+    options.directory = std::string(kStore) + "/catalog";
+    const auto tables = Tables::open(disk, options, false).value();
+    Mending harm(*tables);
+    harm.put(reverse_key(kRootInode, nothing).view(), encode_length(0));
+    ASSERT_TRUE(harm.commit(*tables, tables->cursor()));
+    ASSERT_TRUE(tables->begin_flush());
+    ASSERT_TRUE(tables->finish_flush([] { return false; }));
+  }
+  EXPECT_EQ(open(disk, false).error().code, Code::kCorrupt);
+  disk.kill();
+  const auto report = repair(disk);
+  ASSERT_TRUE(report) << describe(report.error());
+  EXPECT_GT(report->repaired, 0u);
+  EXPECT_EQ(look(disk), 0u) << found_;
+  expect_values(disk, values);
+}
+
+/// The best victim has a reference that no extent answers: the cleaner could move it for ever.
+TEST_F(RepairSim, ReferenceWithoutExtentIsLeftByTheCleaner) {
+  SimDisk disk;
+  ASSERT_TRUE(EngineWorld::format(disk));
+  {
+    auto engine = open(disk, false).value();
+    ASSERT_TRUE(engine->put("kept", as_bytes(value_of(1, 4096))));
+    ASSERT_TRUE(engine->put("gone", as_bytes(value_of(2, 900'000))));
+    ASSERT_TRUE(engine->put("next", as_bytes(value_of(3, 900'000))));
+    ASSERT_TRUE(engine->remove("gone"));
+    ASSERT_TRUE(engine->close());
+  }
+  {
+    CatalogOptions options;
+    options.directory = std::string(kStore) + "/catalog";
+    const auto tables = Tables::open(disk, options, false).value();
+    const InodeId kept = (**tables->dentry(kRootInode, "kept")).inode;
+    const Extent extent = tables->extents(kept, 0, kFileSizeMax, 1).value().at(0);
+    Mending harm(*tables);
+    harm.put(reverse_key(kRootInode, extent).view(), encode_length(extent.length));
+    ASSERT_TRUE(harm.commit(*tables, tables->cursor()));
+    ASSERT_TRUE(tables->begin_flush());
+    ASSERT_TRUE(tables->finish_flush([] { return false; }));
+  }
+  std::string told;
+  EngineOptions options;
+  options.store = kStore;
+  options.warn = [&](std::string_view line) { told += std::string(line) + "\n"; };
+  const auto engine = Engine::open(disk, clock_, random_, options).value();
+  Status filled{};
+  for (int i = 0; filled && i < 1000; ++i)
+    filled = engine->put("fill/" + std::to_string(i), as_bytes(value_of(i, 500'000)));
+  ASSERT_FALSE(filled);
+  EXPECT_EQ(filled.error().code, Code::kNoSpace);
+  for (int i = 0; i < 40; ++i) {  // what they replace has to be cleaned for the next
+    const Status replaced = engine->put("fill/0", as_bytes(value_of(i, 500'000)));
+    ASSERT_TRUE(replaced) << i << ": " << describe(replaced.error());
+  }
+  EXPECT_NE(told.find("cleaner leaves a damaged segment alone"), std::string::npos) << told;
+  EXPECT_TRUE(engine->get("kept").value() == value_of(1, 4096));
+}
+
 /// A store whose catalog contradicts itself in many ways, and from which nothing is lost.
 class DamagedStore : public RepairSim {
  protected:

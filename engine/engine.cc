@@ -38,6 +38,12 @@ LocalLogOptions log_options(const std::string& store, const Superblock& superblo
   return options;
 }
 
+Status check_alone(const std::string& store, const Superblock& superblock) {
+  if ((superblock.incompatible & kIncompatibleCluster) == 0) return {};
+  return Error(Code::kUnsupported,
+               store + ": a node of a cluster, of no use without its volume's log in etcd");
+}
+
 CatalogOptions catalog_options(const std::string& store) {
   CatalogOptions options;
   options.directory = store + "/catalog";
@@ -47,6 +53,7 @@ CatalogOptions catalog_options(const std::string& store) {
 Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, Clock& clock, Random& random,
                                              EngineOptions options) {
   KVSYNCFS_ASSIGN(Superblock superblock, Engine::superblock(disk, options.store));
+  KVSYNCFS_TRY(check_alone(options.store, superblock));
   if ((superblock.read_only_compatible & ~kKnownReadOnlyCompatible) != 0 && !options.read_only)
     return Error(Code::kNewerFormat,
                  options.store + ": a feature of a newer version allows reading only");

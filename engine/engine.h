@@ -116,7 +116,8 @@ class Engine {
   /// kNotFound, kIo.
   static Result<Superblock> superblock(Disk& disk, const std::string& store);
   /// Opens, recovers and takes the store. The seams outlive the engine. The caller holds the
-  /// store's lock. Errors: those of superblock(), kNoSpace, kNoMemory.
+  /// store's lock. Errors: those of superblock(), kUnsupported (a node of a cluster), kNoSpace,
+  /// kNoMemory.
   static Result<std::unique_ptr<Engine>> open(Disk& disk, Clock& clock, Random& random,
                                               EngineOptions options);
   /// Flushes everything, makes it durable and stops; later calls fail with kShutdown. Errors: kIo,

@@ -144,6 +144,7 @@ Result<Engine::CheckReport> EngineImpl::mend(const CheckOptions& options) {
 Result<Engine::CheckReport> Engine::repair(Disk& disk, Clock& clock, Random& random,
                                            EngineOptions options, const CheckOptions& check) {
   KVSYNCFS_ASSIGN(Superblock superblock, Engine::superblock(disk, options.store));
+  KVSYNCFS_TRY(check_alone(options.store, superblock));
   CheckReport report;
   {
     EngineOptions for_check = options;

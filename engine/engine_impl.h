@@ -35,6 +35,8 @@ StoreOptions store_options(const std::string& store, const Superblock& superbloc
 std::uint64_t ballast_bytes(const Superblock& superblock);
 LocalLogOptions log_options(const std::string& store, const Superblock& superblock);
 CatalogOptions catalog_options(const std::string& store);
+/// The store is one that a lone node may open. Errors: kUnsupported.
+Status check_alone(const std::string& store, const Superblock& superblock);
 
 /// Misses of a lone node come from its own segments.
 class LocalMissSource final : public MissSource {

@@ -37,7 +37,7 @@ std::uint64_t Superblock::volume_tag() const {
   return tag;
 }
 
-std::string Superblock::uuid_text() const {
+std::string uuid_text(const Uuid& uuid) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   for (std::size_t i = 0; i < uuid.size(); ++i) {
@@ -117,9 +117,9 @@ Result<Superblock> decode_superblock_file(std::string_view bytes) {
   return first;
 }
 
-Result<std::array<std::uint8_t, 16>> parse_uuid(std::string_view text) {
+Result<Uuid> parse_uuid(std::string_view text) {
   const auto bad = [&] { return Error(Code::kInvalid, "UUID '" + std::string(text) + "'"); };
-  std::array<std::uint8_t, 16> uuid{};
+  Uuid uuid{};
   std::size_t at = 0;
   for (std::size_t i = 0; i < uuid.size(); ++i) {
     if (dash_before(i) && (at >= text.size() || text[at++] != '-')) return bad();

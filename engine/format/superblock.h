@@ -16,11 +16,15 @@ inline constexpr std::size_t kLabelSizeMax = 64;                         ///< by
 inline constexpr std::uint32_t kFormatVersion = 1;
 // Feature masks: an unknown bit in `incompatible` refuses the store, one in `read_only_compatible`
 // allows only -o ro, one in `compatible` is ignored.
-inline constexpr std::uint64_t kKnownIncompatible = 0;
+inline constexpr std::uint64_t kIncompatibleCluster = 1;  ///< a node of a cluster
+inline constexpr std::uint64_t kKnownIncompatible = kIncompatibleCluster;
 inline constexpr std::uint64_t kKnownReadOnlyCompatible = 0;
 
+using Uuid = std::array<std::uint8_t, 16>;
+std::string uuid_text(const Uuid& uuid);  ///< 8-4-4-4-12
+
 struct Superblock {
-  std::array<std::uint8_t, 16> uuid{};
+  Uuid uuid{};
   std::string label;  ///< at most kLabelSizeMax bytes
   std::uint32_t version = kFormatVersion;
   std::uint64_t compatible = 0, read_only_compatible = 0, incompatible = 0;
@@ -32,7 +36,7 @@ struct Superblock {
   bool operator==(const Superblock&) const = default;
 
   std::uint64_t volume_tag() const;  ///< first 8 bytes of the UUID, little-endian
-  std::string uuid_text() const;     ///< 8-4-4-4-12
+  std::string uuid_text() const { return kvsyncfs::uuid_text(uuid); }
 };
 
 /// Exactly kSuperblockSize bytes.
@@ -46,6 +50,6 @@ std::string encode_superblock_file(const Superblock& superblock);
 /// The first good copy. Errors: those of decode_superblock.
 Result<Superblock> decode_superblock_file(std::string_view bytes);
 /// Errors: kInvalid.
-Result<std::array<std::uint8_t, 16>> parse_uuid(std::string_view text);
+Result<Uuid> parse_uuid(std::string_view text);
 
 }  // namespace kvsyncfs

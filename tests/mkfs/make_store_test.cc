@@ -278,7 +278,7 @@ TEST_F(MakeStore, FormatOfANewerVersionIsRefusedUntouched) {
   const auto made = make();
   ASSERT_TRUE(made);
   Superblock newer = *made;
-  newer.incompatible = 1;
+  newer.incompatible = 1ull << 63;
   put("superblock", encode_superblock_file(newer));
   auto before = image();
   for (const bool repair : {false, true}) EXPECT_EQ(check(repair).error().code, Code::kNewerFormat);
@@ -290,6 +290,22 @@ TEST_F(MakeStore, FormatOfANewerVersionIsRefusedUntouched) {
   before = image();
   EXPECT_EQ(check()->status(), kFsckLeft) << "reading is allowed, and a copy is damaged";
   EXPECT_EQ(check(true).error().code, Code::kNewerFormat);
+  EXPECT_EQ(image(), before);
+}
+
+TEST_F(MakeStore, ANodeOfAClusterIsNotOpenedAlone) {
+  const auto made = make();
+  ASSERT_TRUE(made);
+  Superblock cluster = *made;
+  cluster.incompatible = kIncompatibleCluster;
+  put("superblock", encode_superblock_file(cluster));
+  const auto before = image();
+  for (const bool repair : {false, true}) {
+    const auto result = check(repair);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::kUnsupported);
+    EXPECT_NE(result.error().detail.find("cluster"), std::string::npos);
+  }
   EXPECT_EQ(image(), before);
 }
 

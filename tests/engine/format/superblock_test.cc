@@ -90,13 +90,20 @@ TEST(Superblock, ShortZeroAndForeignBytesAreRefused) {
 TEST(Superblock, NewerFormatIsToldFromDamage) {
   const std::string good = encode(sample());
   const auto newer_version = resealed(good, [](std::string& b) { put(b, 12, 2, 4); });
-  const auto unknown_feature = resealed(good, [](std::string& b) { put(b, 48, 1, 8); });
+  const auto unknown_feature = resealed(good, [](std::string& b) { put(b, 48, 2, 8); });
   EXPECT_EQ(decode_superblock(newer_version).error().code, Code::kNewerFormat);
   EXPECT_EQ(decode_superblock(unknown_feature).error().code, Code::kNewerFormat);
   // An unsealed change is damage, whatever the version field says.
   std::string damaged = good;
   put(damaged, 12, 2, 4);
   EXPECT_EQ(decode_superblock(damaged).error().code, Code::kCorrupt);
+}
+
+TEST(Superblock, ClusterIsAKnownFeature) {
+  Superblock cluster = sample();
+  cluster.incompatible = kIncompatibleCluster;
+  EXPECT_EQ(encode(cluster)[48], 1);
+  EXPECT_EQ(*decode_superblock(encode(cluster)), cluster);
 }
 
 TEST(Superblock, UnknownCompatibleFeaturesAreKept) {
@@ -146,7 +153,7 @@ TEST(SuperblockFile, OneGoodCopyIsEnough) {
 
 TEST(SuperblockFile, NewerFirstCopyIsNotOverruledByAnOldSecond) {
   std::string bytes = encode_superblock_file(sample());
-  bytes.replace(0, 4096, resealed(bytes.substr(0, 4096), [](std::string& b) { put(b, 48, 1, 8); }));
+  bytes.replace(0, 4096, resealed(bytes.substr(0, 4096), [](std::string& b) { put(b, 48, 2, 8); }));
   EXPECT_EQ(decode_superblock_file(bytes).error().code, Code::kNewerFormat);
 }
 

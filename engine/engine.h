@@ -194,8 +194,8 @@ class Engine {
 
   // Key-value face. A key is a path without a leading slash ("a/b/c"); directories are made as
   // needed.
-  /// Sets the whole value; readers and crashes see the old or the new one. Not durable before
-  /// sync_all().
+  /// Sets the whole value; readers and crashes see the old or the new one, or before the first one
+  /// no key. Not durable before sync_all(). Errors: those of names and of write().
   virtual Status put(std::string_view key, Bytes value) = 0;
   virtual Result<std::string> get(std::string_view key) = 0;
   virtual Status remove(std::string_view key) = 0;

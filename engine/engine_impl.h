@@ -231,8 +231,11 @@ class EngineImpl final : public Engine {
   // engine_kv.cc
   Result<InodeId> resolve(std::string_view key);
   Result<InodeId> make_parents(std::string_view key, std::string_view* name);
-  /// `space` was reserved for it.
+  // `space` was reserved for the value, and is given back. Errors: also those of lost races.
+  Result<std::vector<Placed>> place_value(Bytes value, std::uint64_t space);
+  Status create_value(InodeId parent, std::string_view name, Bytes value, std::uint64_t space);
   Status replace_value(InodeId inode, Bytes value, std::uint64_t space);
+  Result<std::string> read_value(InodeId inode);
   Status list_below(InodeId directory, const std::string& path, std::string_view prefix,
                     std::string_view after, std::vector<std::string>& keys);
 

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint32_t kFileMode = 0100644, kDirectoryMode = 0040755;
 constexpr std::size_t kListChunk = 1024;
+/// Others make, replace or remove a key while a call looks at it: look again.
+constexpr int kAttemptsMax = 64;
 
 /// Cuts the first name off `key`. An empty name (leading, doubled or trailing slash) is the
 /// caller's error.
@@ -29,6 +31,13 @@ bool valid_key(std::string_view key) {
   return true;
 }
 
+std::vector<Extent> extents_at(const std::vector<Placed>& placed) {
+  std::vector<Extent> extents;
+  for (const Placed& p : placed)
+    extents.push_back({p.run_offset, p.length, p.segment, p.segment_offset});
+  return extents;
+}
+
 Transaction whole_value(InodeId inode, const std::vector<Placed>& placed, Timestamp now) {
   SetAttrCommand cut;
   cut.inode = inode;
@@ -37,9 +46,15 @@ Transaction whole_value(InodeId inode, const std::vector<Placed>& placed, Timest
   WriteExtentsCommand fill;
   fill.inode = inode;
   fill.mtime = fill.time = now;
-  for (const Placed& p : placed)
-    fill.extents.push_back({p.run_offset, p.length, p.segment, p.segment_offset});
+  fill.extents = extents_at(placed);
   return Transaction{{std::move(cut), std::move(fill)}};
+}
+
+/// What a call finds that looked a name up and lost its inode, or its place, to another one.
+bool lost_race(const Status& status) {
+  if (status) return false;
+  const Code code = status.error().code;
+  return code == Code::kExists || code == Code::kNotFound || code == Code::kStale;
 }
 
 }  // namespace
@@ -73,27 +88,43 @@ Result<InodeId> EngineImpl::make_parents(std::string_view key, std::string_view*
 }
 
 Status EngineImpl::put(std::string_view key, Bytes value) {
-  std::string_view name;
-  KVSYNCFS_ASSIGN(const InodeId parent, make_parents(key, &name));
-  auto entry = lookup(parent, name);
-  const bool is_new = !entry && entry.error().code == Code::kNotFound;
-  if (!entry && !is_new) return entry.error();
-  KVSYNCFS_TRY(admit_change());
-  // Before a new key is made, so that a value that has no room leaves none.
-  const std::uint64_t space = round_up(value.size(), kPageSize);
-  KVSYNCFS_TRY(reserve_space(space, value.size(),
-                             is_new ? Replaced{} : Replaced{entry->inode, 0, kFileSizeMax}));
-  if (is_new) {
-    NewNode file;
-    file.mode = kFileMode;
-    entry = create(parent, name, file);
-    if (!entry && entry.error().code == Code::kExists) entry = lookup(parent, name);
+  for (int attempt = 1;; ++attempt) {
+    std::string_view name;
+    KVSYNCFS_ASSIGN(const InodeId parent, make_parents(key, &name));
+    const auto entry = lookup(parent, name);
+    const bool is_new = !entry && entry.error().code == Code::kNotFound;
+    if (!entry && !is_new) return entry.error();
+    KVSYNCFS_TRY(is_new ? admit_growth() : admit_change());
+    const std::uint64_t space = round_up(value.size(), kPageSize);
+    KVSYNCFS_TRY(reserve_space(space, value.size(),
+                               is_new ? Replaced{} : Replaced{entry->inode, 0, kFileSizeMax}));
+    Status done = is_new ? create_value(parent, name, value, space)
+                         : replace_value(entry->inode, value, space);
+    if (!lost_race(done) || attempt == kAttemptsMax) return done;
   }
-  if (!entry) {
-    store_->unreserve(space);
-    return entry.error();
-  }
-  return replace_value(entry->inode, value, space);
+}
+
+Result<std::vector<Placed>> EngineImpl::place_value(Bytes value, std::uint64_t space) {
+  auto placed = value.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
+                              : store_->append(Stream::kUser, {&value, 1});
+  store_->unreserve(space);
+  if (!placed) return fail(placed.error()).error();
+  return placed;
+}
+
+/// The name comes with its bytes, so that nobody finds it empty.
+Status EngineImpl::create_value(InodeId parent, std::string_view name, Bytes value,
+                                std::uint64_t space) {
+  std::shared_lock unreferenced(unreferenced_mutex_);
+  KVSYNCFS_ASSIGN(const auto placed, place_value(value, space));
+  CreateFilledCommand create;
+  create.parent = parent;
+  create.name = name;
+  create.mode = kFileMode;
+  create.time = clock_.now();
+  create.extents = extents_at(placed);
+  KVSYNCFS_TRY(commit_one(std::move(create)));
+  return {};
 }
 
 /// The cut and the new bytes are one transaction, so that a crash keeps both or neither; the
@@ -102,13 +133,10 @@ Status EngineImpl::replace_value(InodeId inode, Bytes value, std::uint64_t space
   const LiveUse live(live_, inode);
   std::lock_guard no_flush(live->flush_mutex);
   std::shared_lock unreferenced(unreferenced_mutex_);
-  auto placed = value.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
-                              : store_->append(Stream::kUser, {&value, 1});
-  store_->unreserve(space);
-  if (!placed) return fail(placed.error());
+  KVSYNCFS_ASSIGN(const auto placed, place_value(value, space));
   std::unique_lock lock(live->mutex);
   KVSYNCFS_TRY(load_size(*live));
-  KVSYNCFS_ASSIGN(const auto results, commit(whole_value(inode, *placed, clock_.now())));
+  KVSYNCFS_ASSIGN(const auto results, commit(whole_value(inode, placed, clock_.now())));
   for (const CommandResult& result : results) KVSYNCFS_TRY(result.status);
   live->dirty.clear();
   live->mtime.reset();
@@ -118,12 +146,26 @@ Status EngineImpl::replace_value(InodeId inode, Bytes value, std::uint64_t space
 }
 
 Result<std::string> EngineImpl::get(std::string_view key) {
-  KVSYNCFS_ASSIGN(const InodeId inode, resolve(key));
+  for (int attempt = 1;; ++attempt) {
+    KVSYNCFS_ASSIGN(const InodeId inode, resolve(key));
+    // Once it changed while it was read: keep writers out.
+    std::optional<LiveUse> live;
+    std::unique_lock<std::mutex> no_change;
+    if (attempt > 1) no_change = std::unique_lock(live.emplace(live_, inode)->flush_mutex);
+    auto value = read_value(inode);
+    if (value || !lost_race(value.error()) || attempt == kAttemptsMax) return value;
+  }
+}
+
+/// Errors: also kStale (it changed between the look at its size and the last byte).
+Result<std::string> EngineImpl::read_value(InodeId inode) {
   KVSYNCFS_ASSIGN(const Inode file, attributes(inode));
   if (is_directory(file)) return Code::kIsDirectory;
   std::string value(file.size, '\0');
   KVSYNCFS_ASSIGN(const std::size_t size,
                   read(inode, 0, {reinterpret_cast<std::byte*>(value.data()), value.size()}));
+  KVSYNCFS_ASSIGN(const Inode after, attributes(inode));
+  if (after.change != file.change) return Code::kStale;
   value.resize(size);
   return value;
 }

@@ -19,6 +19,7 @@ Status run_command(CommandRun& run, const WriteInlineCommand& c);
 Status run_command(CommandRun& run, const AllocateCommand& c);
 Status run_command(CommandRun& run, const CloneRangeCommand& c);
 Status run_command(CommandRun& run, const MoveExtentsCommand& c);
+Status run_command(CommandRun& run, const CreateFilledCommand& c);
 // apply_xattr.cc
 Status run_command(CommandRun& run, const SetXattrCommand& c);
 Status run_command(CommandRun& run, const RemoveXattrCommand& c);

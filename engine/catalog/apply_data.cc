@@ -7,6 +7,8 @@ namespace kvsyncfs {
 
 namespace {
 
+constexpr std::uint32_t kRegularType = 0100000;
+
 /// True when [offset, offset + length) is a range of a file and not empty.
 bool is_file_range(std::uint64_t offset, std::uint64_t length) {
   return length != 0 && offset <= kFileSizeMax && length <= kFileSizeMax - offset;
@@ -45,6 +47,18 @@ Status check_extents(const CommandRun& run, std::span<const Extent> extents) {
     if (e.segment == kNoSegment || !run.find_segment(e.segment)) return Code::kStale;
   }
   return {};
+}
+
+/// Returns where the last one ends.
+Result<std::uint64_t> put_extents(CommandRun& run, StagedInode& file,
+                                  std::span<const Extent> extents) {
+  if (extents.size() > 1) run.expect_several_edits();
+  std::uint64_t end = 0;
+  for (const Extent& e : extents) {
+    KVSYNCFS_TRY(run.replace(file, e.file_offset, e.length, {&e, 1}));
+    end = std::max(end, e.file_end());
+  }
+  return end;
 }
 
 /// One move: the parts of the file that still lie where the cleaner read them.
@@ -88,12 +102,7 @@ bool overlap(const CloneRangeCommand& c) {
 Status run_command(CommandRun& run, const WriteExtentsCommand& c) {
   KVSYNCFS_ASSIGN(StagedInode * file, load_written(run, c.inode));
   KVSYNCFS_TRY(check_extents(run, c.extents));
-  if (c.extents.size() > 1) run.expect_several_edits();
-  std::uint64_t end = 0;
-  for (const Extent& e : c.extents) {
-    KVSYNCFS_TRY(run.replace(*file, e.file_offset, e.length, {&e, 1}));
-    end = std::max(end, e.file_end());
-  }
+  KVSYNCFS_ASSIGN(const std::uint64_t end, put_extents(run, *file, c.extents));
   return finish_write(run, *file, end, c);
 }
 
@@ -150,6 +159,16 @@ Status run_command(CommandRun& run, const MoveExtentsCommand& c) {
     if (move.to_segment == kNoSegment || !run.find_segment(move.to_segment)) return Code::kStale;
     KVSYNCFS_TRY(move_extent(run, move));
   }
+  return {};
+}
+
+Status run_command(CommandRun& run, const CreateFilledCommand& c) {
+  if ((c.mode & kTypeMask) != kRegularType) return Code::kInvalid;
+  KVSYNCFS_TRY(check_extents(run, c.extents));
+  KVSYNCFS_TRY(run_command(
+      run, CreateCommand{c.parent, c.name, c.mode, c.umask, c.uid, c.gid, 0, {}, c.time}));
+  KVSYNCFS_ASSIGN(StagedInode * file, run.load(run.result.inode));
+  KVSYNCFS_ASSIGN(file->inode.size, put_extents(run, *file, c.extents));
   return {};
 }
 

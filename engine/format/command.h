@@ -201,13 +201,24 @@ struct CancelLockCommand {
   std::uint64_t wait = 0;  ///< result.wait of the AcquireLock
 };
 
+/// A new regular file that has its bytes from the start: they are on the owner's disk already. Size
+/// is the end of the last extent; the rest is as a Create does it. Errors: also kInvalid (another
+/// type, a range), kStale (a segment that is gone).
+struct CreateFilledCommand {
+  InodeId parent;
+  std::string name;
+  std::uint32_t mode = 0, umask = 0, uid = 0, gid = 0;
+  Timestamp time;
+  std::vector<Extent> extents;
+};
+
 using Command =
     std::variant<CreateCommand, LinkCommand, UnlinkCommand, RenameCommand, SetAttrCommand,
                  WriteExtentsCommand, WriteInlineCommand, AllocateCommand, CloneRangeCommand,
                  SetXattrCommand, RemoveXattrCommand, ReclaimCommand, OpenSegmentCommand,
                  SealSegmentCommand, DeleteSegmentCommand, MoveExtentsCommand, JoinCommand,
                  EndCommand, HoldOrphansCommand, AcquireLockCommand, ReleaseLockCommand,
-                 CancelLockCommand>;
+                 CancelLockCommand, CreateFilledCommand>;
 
 inline constexpr std::uint32_t kReclaimExtentsMax = 4096;
 inline constexpr std::size_t kLocksPerFileMax = 4096;   ///< of one kind, waits included

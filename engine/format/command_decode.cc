@@ -222,6 +222,17 @@ void get(Reader& r, CancelLockCommand& c) {
   c.wait = r.u64();
 }
 
+void get(Reader& r, CreateFilledCommand& c) {
+  c.parent = get_inode(r);
+  c.name = r.blob();
+  c.mode = r.u32();
+  c.umask = r.u32();
+  c.uid = r.u32();
+  c.gid = r.u32();
+  c.time = get_time(r);
+  get_list(r, c.extents, 32, get_extent);
+}
+
 std::optional<Origin> get_origin(Reader& r) {
   Origin origin;
   origin.node.value = r.u64();
@@ -234,7 +245,7 @@ std::optional<Origin> get_origin(Reader& r) {
 
 // The tag of a command is one more than its place in the variant; the encoder's tags are fixed
 // numbers, so this ties the two together.
-static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kCancelLock));
+static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kCreateFilled));
 
 template <std::size_t index = 0>
 bool get_tagged(Reader& r, std::size_t tag, std::vector<Command>& out) {

@@ -18,6 +18,11 @@ void put_extent(Writer& w, const Extent& e) {
   w.u64(e.segment_offset);
 }
 
+void put_extents(Writer& w, const std::vector<Extent>& extents) {
+  w.u32(static_cast<std::uint32_t>(extents.size()));
+  for (const Extent& e : extents) put_extent(w, e);
+}
+
 void put_write_flags(Writer& w, const std::optional<Timestamp>& mtime, bool kill_privileges) {
   w.u8(
       static_cast<std::uint8_t>((mtime ? kHasMtime : 0) | (kill_privileges ? kKillPrivileges : 0)));
@@ -84,8 +89,7 @@ void put(Writer& w, const WriteExtentsCommand& c) {
   w.u64(c.inode.value);
   put_write_flags(w, c.mtime, c.kill_privileges);
   put_time(w, c.time);
-  w.u32(static_cast<std::uint32_t>(c.extents.size()));
-  for (const Extent& e : c.extents) put_extent(w, e);
+  put_extents(w, c.extents);
 }
 
 void put(Writer& w, const WriteInlineCommand& c) {
@@ -213,6 +217,18 @@ void put(Writer& w, const CancelLockCommand& c) {
   w.u64(c.inode.value);
   w.u8(static_cast<std::uint8_t>(c.kind));
   w.u64(c.wait);
+}
+
+void put(Writer& w, const CreateFilledCommand& c) {
+  tag(w, CommandTag::kCreateFilled);
+  w.u64(c.parent.value);
+  w.blob(c.name);
+  w.u32(c.mode);
+  w.u32(c.umask);
+  w.u32(c.uid);
+  w.u32(c.gid);
+  put_time(w, c.time);
+  put_extents(w, c.extents);
 }
 
 }  // namespace

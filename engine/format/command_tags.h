@@ -35,6 +35,7 @@ enum class CommandTag : std::uint8_t {
   kAcquireLock = 20,
   kReleaseLock = 21,
   kCancelLock = 22,
+  kCreateFilled = 23,
 };
 
 // Bits of the flag byte that says which optional fields of a command follow.

@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "engine/engine.h"
 #include "engine/env/real.h"
+#include "tests/lib/gate.h"
 #include "tests/lib/memory_disk.h"
 
 namespace kvsyncfs {
@@ -28,37 +27,6 @@ class TestClock final : public Clock {
  private:
   std::atomic<std::uint64_t> ns_ = kSecond;
   std::atomic<bool> ticks_ = false;
-};
-
-/// Operations of a kind on paths that contain `part` stand still until let_go().
-class Gate {
- public:
-  Gate(DiskOperation operation, std::string part) : operation_(operation), part_(std::move(part)) {}
-
-  void pass(const DiskRequest& request) {
-    if (request.operation != operation_ || request.path.find(part_) == std::string::npos) return;
-    std::unique_lock lock(mutex_);
-    ++waiting_;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return open_; });
-  }
-  void wait_for_one() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return waiting_ > 0; });
-  }
-  void let_go() {
-    std::lock_guard lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  const DiskOperation operation_;
-  const std::string part_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int waiting_ = 0;
-  bool open_ = false;
 };
 
 class EngineWaits : public ::testing::Test {
@@ -86,13 +54,6 @@ class EngineWaits : public ::testing::Test {
     EXPECT_TRUE(made);
     return made ? made->inode : InodeId{};
   }
-  /// From now on, while nothing runs.
-  void stand_still(Gate& gate) {
-    disk_.set_hook([&gate](DiskRequest& request) {
-      gate.pass(request);
-      return Status{};
-    });
-  }
   Status write(std::size_t size) {
     return engine_->write(file_, 0, as_bytes(std::string(size, 'x')));
   }
@@ -108,7 +69,7 @@ class EngineWaits : public ::testing::Test {
 TEST_F(EngineWaits, WriterOfAFullBufferEndsInTime) {
   ASSERT_TRUE(write(900 << 10));
   Gate gate(DiskOperation::kWrite, "segments/");
-  stand_still(gate);
+  gate.hold(disk_);
   std::thread flusher([&] { EXPECT_TRUE(engine_->sync_all()); });
   gate.wait_for_one();
   clock_.tick();
@@ -123,7 +84,7 @@ TEST_F(EngineWaits, WriterOfAFullBufferEndsInTime) {
 TEST_F(EngineWaits, SyncBehindAnotherOneEndsInTime) {
   ASSERT_TRUE(write(100));
   Gate gate(DiskOperation::kSync, "log/");
-  stand_still(gate);
+  gate.hold(disk_);
   std::thread leader([&] { EXPECT_TRUE(engine_->sync(file_)); });
   gate.wait_for_one();
   const InodeId other = create("other");
@@ -137,7 +98,7 @@ TEST_F(EngineWaits, SyncBehindAnotherOneEndsInTime) {
 
 TEST_F(EngineWaits, ChangeThatFindsTheLogFullEndsInTime) {
   Gate gate(DiskOperation::kWrite, "catalog/");
-  stand_still(gate);
+  gate.hold(disk_);
   clock_.tick();
   const std::string value(60'000, 'x');
   Status set;

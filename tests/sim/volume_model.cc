@@ -33,6 +33,7 @@ VolumeModel::VolumeModel(const VolumeContents& contents) {
 }
 
 void VolumeModel::begin_names(Names names, std::optional<InodeId> whole) {
+  pending_.reset();
   const std::size_t version = whole ? files_.at(*whole).versions.size() - 1 : 0;
   states_.push_back({std::move(names), states_.back().xattrs, whole, version});
 }
@@ -69,8 +70,7 @@ void VolumeModel::created(const std::string& path, InodeId inode, bool folder,
   pending_.reset();
   if (folder) return;
   File& file = files_[inode];
-  file.versions.emplace_back();
-  if (value) file.versions.push_back(std::move(*value));
+  file.versions.push_back(value ? std::move(*value) : std::string());
   committed(inode);
 }
 
@@ -177,7 +177,7 @@ std::string VolumeModel::check(const VolumeContents& found) const {
     const auto known = files_.find(inode);
     std::string broken;
     if (known == files_.end()) {
-      if (!bytes->second.empty() && pending_ != bytes->second) broken = "bytes of an unknown file";
+      if (bytes->second != pending_.value_or("")) broken = "not the bytes of a new file";
     } else {
       std::size_t floor = known->second.floor;
       for (std::size_t i = floor_; i <= *state; ++i)

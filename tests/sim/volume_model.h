@@ -101,7 +101,7 @@ class VolumeModel {
   std::size_t floor_ = 0, marked_ = 0;  // indexes; marked_: states before the call
   bool doubtful_ = false;
   std::map<InodeId, File> files_;
-  std::optional<std::string> pending_;  // the value of a file that has no number yet
+  std::optional<std::string> pending_;  // the newest state's new file has this from the start
 };
 
 }  // namespace kvsyncfs

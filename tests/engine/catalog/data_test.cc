@@ -27,6 +27,34 @@ TEST_F(CatalogData, WrittenExtentSetsSizeTimesAndAccounts) {
   EXPECT_TRUE(catalog->segment_extents(s, 4097, 10)->empty());
 }
 
+TEST_F(CatalogData, FileCreatedFilledHasItsBytesFromTheStart) {
+  CreateFilledCommand c{kRootInode, "new", kRegular | 0644, 022, 1, 2, at(7), {}};
+  c.extents = {{0, 50, s, 4096}, {50, 10, s, 8192}};
+  const CommandResult result = catalog.run(c);
+  ASSERT_TRUE(result.status);
+  EXPECT_EQ(catalog->lookup(kRootInode, "new")->inode, result.inode);
+  EXPECT_EQ(result.attributes.size, 60u);
+  EXPECT_EQ(result.attributes.allocated_bytes, 60u);
+  EXPECT_EQ(result.attributes.mtime, at(7));
+  EXPECT_EQ(result.attributes.mode, kRegular | 0644);
+  EXPECT_EQ(catalog.extents(result.inode), c.extents);
+  EXPECT_EQ(live(s), 60u);
+}
+
+TEST_F(CatalogData, FileThatCannotBeCreatedFilledIsNotThere) {
+  const auto code = [&](std::string name, std::uint32_t mode, std::vector<Extent> extents) {
+    return catalog.code(
+        CreateFilledCommand{kRootInode, std::move(name), mode, 0, 0, 0, at(7), std::move(extents)});
+  };
+  EXPECT_EQ(code("f", kRegular, {{0, 1, s, 0}}), Code::kExists);
+  EXPECT_EQ(code("new", kRegular, {{0, 1, {12345}, 0}}), Code::kStale);
+  EXPECT_EQ(code("new", kRegular, {{0, 0, s, 0}}), Code::kInvalid);
+  EXPECT_EQ(code("new", kDirectory, {}), Code::kInvalid);
+  EXPECT_EQ(code("", kRegular, {}), Code::kInvalid);
+  EXPECT_FALSE(catalog->lookup(kRootInode, "new"));
+  EXPECT_EQ(live(s), 0u);
+}
+
 TEST_F(CatalogData, OverwriteInTheMiddleSplitsTheOldExtent) {
   SegmentId t = catalog.segment();
   catalog.run(catalog.write(file, {{0, 100, s, 4096}}));

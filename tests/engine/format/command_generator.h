@@ -79,6 +79,9 @@ class CommandGenerator {
         return ReleaseLockCommand{{number()}, kind(), number(), number(), number()};
       case 21:
         return CancelLockCommand{{number()}, kind(), number()};
+      case 22:
+        return CreateFilledCommand{{number()}, text(), u32(),  u32(),
+                                   u32(),      u32(),  time(), list([&] { return extent(); })};
       default:
         return MoveExtentsCommand{list([&] {
           return MoveExtentsCommand::Move{{number()}, extent(), {number()}, number()};

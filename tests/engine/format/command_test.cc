@@ -110,6 +110,20 @@ TEST(CommandFormat, GoldenBytesOfLocks) {
   }
 }
 
+TEST(CommandFormat, GoldenBytesOfCreateFilled) {
+  const Transaction t{{CreateFilledCommand{{1}, "ab", 2, 3, 4, 5, {6, 7}, {{8, 9, {10}, 11}}}}};
+  EXPECT_EQ(
+      encode(t),
+      bytes(kNobody) + bytes({1,  0,                                                 // count
+                              23, 1, 0, 0, 0,   0,   0, 0, 0,                        // parent
+                              2,  0, 0, 0, 'a', 'b',                                 // name
+                              2,  0, 0, 0, 3,   0,   0, 0, 4,  0, 0, 0, 5, 0, 0, 0,  // mode to gid
+                              6,  0, 0, 0, 0,   0,   0, 0, 7,  0, 0, 0,              // time
+                              1,  0, 0, 0,                                           // count
+                              8,  0, 0, 0, 0,   0,   0, 0, 9,  0, 0, 0, 0, 0, 0, 0,  // extent
+                              10, 0, 0, 0, 0,   0,   0, 0, 11, 0, 0, 0, 0, 0, 0, 0}));
+}
+
 TEST(CommandFormat, OfNoSessionWithCommandsOfVersionOneIsVersionOne) {
   CommandGenerator generator(4);
   for (std::size_t kind = 0; kind < std::variant_size_v<Command>; ++kind) {

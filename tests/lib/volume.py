@@ -104,6 +104,7 @@ class Volume:
         if not plain:
             os.makedirs(self.store)
         self.tools = {} if plain else find_tools(build)
+        self.prefix = []  # words before each program, which may run it elsewhere
 
     # --- programs
     # -----------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ class Volume:
     def tool(self, name, *args, timeout=60, check=False, **kwargs):
         """Runs one of the product's programs; stdout and stderr as text."""
         done = subprocess.run(
-            [self.tools.get(name, name), *args],
+            [*self.prefix, self.tools.get(name, name), *args],
             capture_output=True,
             text=True,
             timeout=timeout,

@@ -1,0 +1,16 @@
+# Real daemons in namespaces of their own; one test per case, as run.py finds them. The cases that
+# need no second node to be right run on a plain folder as well, which proves the cases.
+set(lab_run ${CMAKE_CURRENT_LIST_DIR}/run.py --build ${CMAKE_BINARY_DIR})
+set(lab_files ${CMAKE_CURRENT_LIST_DIR}/cases_lab.py)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${lab_files})
+set(lab_tests lab/plain)
+add_test(NAME lab/plain COMMAND ${lab_run} --plain)
+foreach(file ${lab_files})
+  file(STRINGS ${file} definitions REGEX "^def [a-z0-9][a-z0-9_]*\\(c\\):")
+  foreach(definition ${definitions})
+    string(REGEX REPLACE "^def ([a-z0-9_]+).*" "\\1" name "${definition}")
+    add_test(NAME lab/${name} COMMAND ${lab_run} ${name})
+    list(APPEND lab_tests lab/${name})
+  endforeach()
+endforeach()
+set_tests_properties(${lab_tests} PROPERTIES LABELS cluster TIMEOUT 200 SKIP_RETURN_CODE 77)

@@ -12,9 +12,14 @@
 
 namespace kvsyncfs {
 
+namespace {
+
+constexpr std::uint64_t kSetUpTimeoutNs = 5'000'000'000;
+
+}  // namespace
+
 Status format_etcd_log(etcd::EtcdClient& client, Clock& clock, const std::string& volume,
                        std::uint64_t generation, Position base) {
-  constexpr std::uint64_t kTimeoutNs = 5'000'000'000;
   if (!etcd::is_name(volume) || generation == 0) return Error(Code::kInvalid, "volume " + volume);
   const etcd::LogKeys keys(volume, generation);
   const std::string number = std::to_string(generation);
@@ -24,11 +29,21 @@ Status format_etcd_log(etcd::EtcdClient& client, Clock& clock, const std::string
                       : etcd::value_is(keys.generation(), std::to_string(generation - 1))};
   txn.success = {etcd::Put{keys.generation(), number},
                  etcd::Put{keys.trim(), etcd::to_text(etcd::TrimRecord{0, base})}};
-  KVSYNCFS_ASSIGN(const etcd::TxnReply reply, client.txn(txn, clock.boot_ns() + kTimeoutNs));
+  KVSYNCFS_ASSIGN(const etcd::TxnReply reply, client.txn(txn, clock.boot_ns() + kSetUpTimeoutNs));
   if (!reply.succeeded)
     return Error(Code::kExists,
                  fmt::format("volume {}: its log is not of generation {}", volume, generation - 1));
   return {};
+}
+
+Result<std::uint64_t> next_incarnation(etcd::EtcdClient& client, Clock& clock,
+                                       const std::string& volume, const std::string& node) {
+  if (!etcd::is_name(volume) || !etcd::is_name(node))
+    return Error(Code::kInvalid, fmt::format("volume {}, node {}", volume, node));
+  const etcd::Range life{etcd::LogKeys(volume, 1).life(node), {}};
+  KVSYNCFS_ASSIGN(const etcd::RangeReply lives,
+                  client.range(life, clock.boot_ns() + kSetUpTimeoutNs));
+  return lives.items.empty() ? 1 : static_cast<std::uint64_t>(lives.items[0].version) + 1;
 }
 
 Result<std::unique_ptr<EtcdLog>> EtcdLog::open(etcd::EtcdClient& client, Clock& clock,
@@ -77,6 +92,11 @@ Status EtcdLogImpl::join() {
   lease_ttl_s_ = std::min(lease.ttl_s, options_.lease_ttl_s);
   const std::string life = keys_.life(options_.node);
   KVSYNCFS_ASSIGN(const RangeReply lives, client_.range(Range{life, {}}, until_ns));
+  // Keys of one length: they compare as their incarnations. One that comes again would be taken for
+  // the session that has ended.
+  if (!lives.items.empty() && lives.items[0].value >= session_key_)
+    return Error(Code::kBusy, fmt::format("node {}: a life of incarnation {} or later was there",
+                                          options_.node, options_.incarnation));
   const std::string all = keys_.sessions(options_.node);
   Txn txn;
   txn.compares = {value_is(keys_.generation(), std::to_string(options_.generation)),

@@ -42,7 +42,8 @@ struct AppliedBatch {
 
 struct EtcdLogOptions {
   std::string volume, node;       ///< 1 to 64 of A-Z a-z 0-9 . _ -
-  std::uint64_t incarnation = 0;  ///< of this life of the node; drawn at random, never repeats
+  std::uint64_t incarnation = 0;  ///< greater than those of the node's earlier lives, see
+                                  ///< next_incarnation
   std::uint64_t generation = 1;   ///< of the log that the node's catalog follows
   AppliedBatch known;             ///< last_batch() of some time, kept with the catalog
   std::int64_t lease_ttl_s = 5;   ///< of the session
@@ -68,13 +69,19 @@ struct EtcdLogCounters {                     ///< only grow
 Status format_etcd_log(etcd::EtcdClient& client, Clock& clock, const std::string& volume,
                        std::uint64_t generation, Position base);
 
+/// What the next life of `node` may call itself: greater than the incarnation of every life that
+/// opened the log, as long as all of them asked here. It takes nothing: of two that are told the
+/// same, open() lets one in. Errors: kInvalid (a name), those of EtcdClient.
+Result<std::uint64_t> next_incarnation(etcd::EtcdClient& client, Clock& clock,
+                                       const std::string& volume, const std::string& node);
+
 class EtcdLog : public SharedLog {
  public:
   /// Takes a lease and puts the session's key; every older session of the node ends with that, so
   /// nothing of a former life can be appended any more. Client and clock outlive the log.
   /// Errors: kInvalid (a name or size), kNotFormatted (no such volume), kStale (another
-  /// generation), kBusy (the node begins another life elsewhere, or the incarnation is used), those
-  /// of EtcdClient.
+  /// generation), kBusy (the node begins another life elsewhere, or one of its lives had this or a
+  /// greater incarnation), those of EtcdClient.
   static Result<std::unique_ptr<EtcdLog>> open(etcd::EtcdClient& client, Clock& clock,
                                                EtcdLogOptions options);
 
@@ -113,6 +120,8 @@ class EtcdLog : public SharedLog {
   /// renewal, less a tenth. Thread: any.
   virtual std::uint64_t lease_until_ns() const = 0;
   virtual bool lease_is_valid() const = 0;
+  /// etcd's id of the session's lease: keys that have it go with the session. Thread: any.
+  virtual std::int64_t lease() const = 0;
 
   /// Index of the last batch, by a linearizable read. Errors: those of EtcdClient, kCorrupt.
   virtual Result<std::uint64_t> tail() = 0;

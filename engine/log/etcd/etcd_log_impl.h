@@ -68,6 +68,7 @@ class EtcdLogImpl final : public EtcdLog {
     return lease_until_ns_.load(std::memory_order_acquire);
   }
   bool lease_is_valid() const override { return clock_.boot_ns() < lease_until_ns(); }
+  std::int64_t lease() const override { return lease_; }
   Result<std::uint64_t> tail() override;
   std::uint64_t applied_index() const override { return index_.load(std::memory_order_acquire); }
   AppliedBatch last_batch() const override {
@@ -168,7 +169,7 @@ class EtcdLogImpl final : public EtcdLog {
   std::uint64_t tail_ = 0, tail_ns_ = 0;  ///< an index not applied when it was told, since when
   EtcdLogCounters counters_;
 
-  std::int64_t lease_ = 0;
+  std::int64_t lease_ = 0;  ///< both are join()'s and stay
   std::int64_t lease_ttl_s_ = 0;
   std::uint64_t renew_ns_ = 0;  ///< the keeper's
   std::atomic<std::uint64_t> lease_until_ns_{0};

@@ -75,9 +75,9 @@ endfunction()
 kvsyncfs_test_library(kvsyncfs_testlib tests/lib "_test\\.cc$" DEPS kvsyncfs_env kvsyncfs_format
                       GTest::gtest rapidcheck)
 kvsyncfs_test_library(kvsyncfs_sim tests/sim "_(sim|test)\\.cc$" DEPS kvsyncfs_engine
-                      kvsyncfs_etcd kvsyncfs_testlib)
+                      kvsyncfs_etcd kvsyncfs_cluster kvsyncfs_testlib)
 
-foreach(room base env format log catalog store policy tier net)
+foreach(room base env format log catalog store policy tier net cluster)
   kvsyncfs_test_folder(tests/engine/${room} ${room} test unit 120 DEPS kvsyncfs_${room})
 endforeach()
 kvsyncfs_test_folder(tests/engine/log/etcd etcd test unit 120 DEPS kvsyncfs_etcd)
@@ -93,7 +93,8 @@ file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
 foreach(source ${fuzzers})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE kvsyncfs_engine kvsyncfs_etcd kvsyncfs_testlib)
+  target_link_libraries(${name} PRIVATE kvsyncfs_engine kvsyncfs_etcd kvsyncfs_cluster
+                                        kvsyncfs_testlib)
   add_dependencies(tests_fuzz ${name})
   if(KVSYNCFS_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)

@@ -52,9 +52,12 @@ Result<StagedInode*> load_directory(CommandRun& run, InodeId id);
 bool drop_link(CommandRun& run, StagedInode& staged, const Timestamp& time);
 /// A name in `directory` changed.
 void touch_directory(StagedInode& directory, const Timestamp& time);
-/// Clears set-user-ID, set-group-ID where group-execute is set, and security.capability of a
-/// regular file.
-Status kill_privileges(CommandRun& run, StagedInode& staged);
+/// Clears set-user-ID, set-group-ID where group-execute is set or `kill_setgid`, and
+/// security.capability of anything but a directory.
+Status kill_privileges(CommandRun& run, StagedInode& staged, bool kill_setgid);
+/// Is there such a name space, and a name in it? Errors: kRange (as Linux), kUnsupported (no such
+/// name space), kInvalid (nothing after it).
+Status check_xattr_name(std::string_view name);
 /// The mode bits of a new inode, and its ACLs: from the parent's default ACL, or else from `umask`.
 Status inherit_acl(CommandRun& run, const StagedInode& parent, StagedInode& child,
                    std::uint32_t umask);

@@ -13,18 +13,15 @@ constexpr std::uint32_t kXattrCountSurelyFine = kXattrListSizeMax / (kNameSizeMa
 
 bool is_acl(std::string_view name) { return name == kAccessAclName || name == kDefaultAclName; }
 
-/// Errors: kRange (as Linux), kUnsupported (no such namespace), kInvalid, kNotPermitted.
-Status check_xattr_name(const Inode& inode, std::string_view name) {
-  if (name.empty() || name.size() > kNameSizeMax || name.find('\0') != name.npos)
-    return Code::kRange;
+constexpr std::string_view kUserSpace = "user.";
+
+/// Errors: those of the name alone, kUnsupported (an ACL of a symbolic link), kNotPermitted.
+Status check_xattr_of(const Inode& inode, std::string_view name) {
+  KVSYNCFS_TRY(check_xattr_name(name));
   if (is_acl(name)) return is_symlink(inode) ? Status(Code::kUnsupported) : Status{};
-  for (std::string_view space : {"user.", "trusted.", "security."}) {
-    if (!name.starts_with(space)) continue;
-    if (name.size() == space.size()) return Code::kInvalid;
-    const bool wants_file = space == "user." && !is_regular(inode) && !is_directory(inode);
-    return wants_file ? Status(Code::kNotPermitted) : Status{};
-  }
-  return Code::kUnsupported;
+  const bool wants_file =
+      name.starts_with(kUserSpace) && !is_regular(inode) && !is_directory(inode);
+  return wants_file ? Status(Code::kNotPermitted) : Status{};
 }
 
 /// Errors: kNoSpace.
@@ -72,6 +69,17 @@ Status set_plain(CommandRun& run, StagedInode& staged, const SetXattrCommand& c)
 
 }  // namespace
 
+Status check_xattr_name(std::string_view name) {
+  if (name.empty() || name.size() > kNameSizeMax || name.find('\0') != name.npos)
+    return Code::kRange;
+  if (is_acl(name)) return {};
+  for (std::string_view space :
+       {kUserSpace, std::string_view("trusted."), std::string_view("security.")})
+    if (name.starts_with(space))
+      return name.size() == space.size() ? Status(Code::kInvalid) : Status{};
+  return Code::kUnsupported;
+}
+
 Status inherit_acl(CommandRun& run, const StagedInode& parent, StagedInode& child,
                    std::uint32_t umask) {
   if (is_symlink(child.inode)) return {};
@@ -101,7 +109,7 @@ Status update_acl_after_chmod(CommandRun& run, StagedInode& staged) {
 
 Status run_command(CommandRun& run, const SetXattrCommand& c) {
   KVSYNCFS_ASSIGN(StagedInode * staged, run.load(c.inode));
-  KVSYNCFS_TRY(check_xattr_name(staged->inode, c.name));
+  KVSYNCFS_TRY(check_xattr_of(staged->inode, c.name));
   if (c.value.size() > kXattrValueSizeMax) return Code::kTooBig;
   KVSYNCFS_TRY(is_acl(c.name) ? set_acl(run, *staged, c) : set_plain(run, *staged, c));
   CommandRun::touch(*staged, c.time);
@@ -111,7 +119,7 @@ Status run_command(CommandRun& run, const SetXattrCommand& c) {
 
 Status run_command(CommandRun& run, const RemoveXattrCommand& c) {
   KVSYNCFS_ASSIGN(StagedInode * staged, run.load(c.inode));
-  KVSYNCFS_TRY(check_xattr_name(staged->inode, c.name));
+  KVSYNCFS_TRY(check_xattr_of(staged->inode, c.name));
   KVSYNCFS_ASSIGN(auto old, run.find_xattr(*staged, c.name));
   run.result.inode = c.inode;
   // Linux takes the removal of an ACL that is not there for done.

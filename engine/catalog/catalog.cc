@@ -2,6 +2,7 @@
 #include "engine/catalog/catalog.h"
 
 #include "engine/base/checksum.h"
+#include "engine/catalog/apply.h"
 #include "engine/catalog/catalog_impl.h"
 #include "engine/format/codec.h"
 
@@ -50,7 +51,10 @@ Result<std::vector<Dentry>> RocksCatalog::list(InodeId parent, std::uint64_t aft
 
 Result<std::string> RocksCatalog::xattr(InodeId id, std::string_view name) const {
   KVSYNCFS_ASSIGN(auto value, tables_->xattr(id, name));
-  if (!value) return Code::kNoData;
+  if (!value) {
+    KVSYNCFS_TRY(check_xattr_name(name));
+    return Code::kNoData;
+  }
   return std::move(*value);
 }
 

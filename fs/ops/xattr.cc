@@ -59,6 +59,10 @@ void set_xattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* val
                std::size_t size, int flags) {
   Op op(req, OpKind::kSetxattr);
   XattrMode mode = XattrMode::kSet;
+  if (flags == (XATTR_CREATE | XATTR_REPLACE)) {  // there and not there
+    const auto value_there = op.engine().xattr(id(ino), name);
+    return value_there ? op.error(EEXIST) : op.error(value_there.error());
+  }
   if (flags == XATTR_CREATE)
     mode = XattrMode::kCreate;
   else if (flags == XATTR_REPLACE)

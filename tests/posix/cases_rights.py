@@ -203,6 +203,9 @@ def xattr_contract(v):
     fails('ENODATA', os.getxattr, 'f', 'user.none')
     fails('EEXIST', os.setxattr, 'f', 'user.k', b'1', os.XATTR_CREATE)
     fails('ENODATA', os.setxattr, 'f', 'user.q', b'1', os.XATTR_REPLACE)
+    both = os.XATTR_CREATE | os.XATTR_REPLACE
+    fails('EEXIST', os.setxattr, 'f', 'user.k', b'1', both)
+    fails('ENODATA', os.setxattr, 'f', 'user.q', b'1', both)
     buffer = ctypes.create_string_buffer(5)
     equal((LIBC.getxattr(b'f', b'user.k', buffer, 5), ctypes.get_errno()), (-1, 34), 'ERANGE')
     for i in range(30):
@@ -239,7 +242,7 @@ def xattr_limits(v):
 
 def xattr_namespaces(v):
     """user. is for files and folders only, trusted. for root only, unknown name spaces are
-    EOPNOTSUPP."""
+    EOPNOTSUPP, and a name space without a name is EINVAL."""
     os.chmod('.', 0o755)
     put('f')
     if code(os.setxattr, 'f', 'user.k', b'') == 'EOPNOTSUPP':
@@ -257,8 +260,16 @@ def xattr_namespaces(v):
         os.setxattr('f', 'user.theirs', b'1')
 
     as_user(child)
-    fails('EOPNOTSUPP', os.setxattr, 'f', 'nonsense.k', b'1')
-    fails('EOPNOTSUPP', os.setxattr, 'f', 'plain', b'1')
+    for name, want in (
+        ('nonsense.k', 'EOPNOTSUPP'),
+        ('plain', 'EOPNOTSUPP'),
+        ('system.k', 'EOPNOTSUPP'),
+        ('user.', 'EINVAL'),
+        ('trusted.', 'EINVAL'),
+    ):
+        fails(want, os.setxattr, 'f', name, b'1')
+        fails(want, os.getxattr, 'f', name)
+        fails(want, os.removexattr, 'f', name)
     os.chmod('f', 0o644)
     as_user(lambda: fails('EACCES', os.setxattr, 'f', 'user.k2', b'1'))
 

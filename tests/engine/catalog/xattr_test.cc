@@ -69,6 +69,9 @@ TEST_F(CatalogXattr, LimitsAreThoseOfLinux) {
   EXPECT_EQ(set(file, "user.v", std::string(65537, 'v')), Code::kTooBig);
   EXPECT_EQ(set(file, "nothing.x", "v"), Code::kUnsupported);
   EXPECT_EQ(set(file, "system.x", "v"), Code::kUnsupported);
+  EXPECT_EQ(catalog->xattr(file, "nothing.x").error().code, Code::kUnsupported);
+  EXPECT_EQ(catalog->xattr(file, "user.").error().code, Code::kInvalid);
+  EXPECT_EQ(catalog->xattr(file, "user.x").error().code, Code::kNoData);
 }
 
 TEST_F(CatalogXattr, ListIsBounded) {

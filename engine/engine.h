@@ -71,12 +71,14 @@ struct AttributeChange {
   std::optional<std::uint32_t> mode, uid, gid;
   std::optional<std::uint64_t> size;
   std::optional<Timestamp> atime, mtime;
-  bool kill_privileges = false;
+  bool kill_privileges = false;  ///< as clear_privileges(), for a member of the file's group
+  bool kill_setgid = false;      ///< with it: for who is no member
 };
+/// Whether the caller is in a group.
+using GroupTest = std::function<bool(std::uint32_t gid)>;
 enum class SeekKind { kData, kHole };
 struct WriteOptions {
-  bool append = false;           ///< offset is ignored, bytes go to the end of the file
-  bool kill_privileges = false;  ///< the writer may not keep set-user-ID and set-group-ID bits
+  bool append = false;  ///< offset is ignored, bytes go to the end of the file
 };
 
 struct SpaceInfo {  ///< for statfs(2)
@@ -168,10 +170,11 @@ class Engine {
   /// time), kIo, kShutdown.
   virtual Status write(InodeId inode, std::uint64_t offset, Bytes bytes,
                        WriteOptions options = {}) = 0;
-  /// Takes away what a change of the bytes by somebody without privilege does: set-user-ID,
-  /// set-group-ID where the group may execute, and file capabilities. Errors: those of
-  /// set_attributes().
-  virtual Status clear_privileges(InodeId inode) = 0;
+  /// Takes away what a change of the bytes by somebody without privilege does: set-user-ID, file
+  /// capabilities, and set-group-ID where the group may execute or the caller is no member. Before
+  /// the bytes come: with them, later, it would undo what is set in between. Returns whether there
+  /// was anything. Errors: those of set_attributes().
+  virtual Result<bool> clear_privileges(InodeId inode, const GroupTest& is_member) = 0;
   /// The inode's bytes, and every earlier change of the volume, are durable (P3). Errors: kIo,
   /// kTimeout (they are ordered, and durable or not), kShutdown.
   virtual Status sync(InodeId inode) = 0;

@@ -16,13 +16,12 @@ namespace {
 constexpr std::uint64_t kDirectReadMin = 128u << 10;
 /// A segment that was cleaned between the look at the extents and the read: look again.
 constexpr int kReadAttemptsMax = 8;
-constexpr std::uint32_t kSetUserId = 04000, kSetGroupIdAndExecute = 02010;
+constexpr std::uint32_t kSetUserId = 04000, kSetGroupId = 02000, kGroupExecute = 00010;
 
-/// Is there anything that a writer without privilege takes away?
-Result<bool> has_privileges(const Catalog& catalog, InodeId id) {
-  KVSYNCFS_ASSIGN(const Inode inode, catalog.inode(id));
+/// Is there anything that a writer without privilege takes away, whatever group it is in?
+Result<bool> has_privileges(const Catalog& catalog, InodeId id, const Inode& inode) {
   if ((inode.mode & kSetUserId) != 0) return true;
-  if ((inode.mode & kSetGroupIdAndExecute) == kSetGroupIdAndExecute) return true;
+  if ((inode.mode & kSetGroupId) != 0 && (inode.mode & kGroupExecute) != 0) return true;
   if (inode.xattr_count == 0) return false;
   const auto capability = catalog.xattr(id, "security.capability");
   return capability || capability.error().code != Code::kNoData;
@@ -178,20 +177,22 @@ Status EngineImpl::read_page(SegmentId segment, std::uint64_t page, std::size_t 
   return {};
 }
 
-Status EngineImpl::clear_privileges(InodeId inode) {
-  KVSYNCFS_ASSIGN(const bool has_some, has_privileges(*catalog_, inode));
-  if (!has_some) return {};
+Result<bool> EngineImpl::clear_privileges(InodeId inode, const GroupTest& is_member) {
+  KVSYNCFS_ASSIGN(const Inode record, catalog_->inode(inode));
   AttributeChange change;
   change.kill_privileges = true;
+  change.kill_setgid = (record.mode & kSetGroupId) != 0 && !is_member(record.gid);
+  if (!change.kill_setgid) {
+    KVSYNCFS_ASSIGN(const bool has_some, has_privileges(*catalog_, inode, record));
+    if (!has_some) return false;
+  }
   KVSYNCFS_TRY(set_attributes(inode, change));
-  return {};
+  return true;
 }
 
 Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) {
   KVSYNCFS_TRY(admit_change());
   if (offset > kFileSizeMax || bytes.size() > kFileSizeMax - offset) return Code::kFileTooBig;
-  // Now: with the bytes, later, it would undo what is set in between.
-  if (options.kill_privileges) KVSYNCFS_TRY(clear_privileges(inode));
   // Two pages more: where the write begins and ends inside pages.
   const std::uint64_t space = round_up(bytes.size(), kPageSize) + 2 * kPageSize;
   KVSYNCFS_TRY(make_room_in_buffer(space));

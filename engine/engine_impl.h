@@ -87,7 +87,7 @@ class EngineImpl final : public Engine {
 
   Result<std::size_t> read(InodeId inode, std::uint64_t offset, MutableBytes out) override;
   Status write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) override;
-  Status clear_privileges(InodeId inode) override;
+  Result<bool> clear_privileges(InodeId inode, const GroupTest& is_member) override;
   Status sync(InodeId inode) override;
   Status sync_all() override;
   Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,

@@ -90,9 +90,17 @@ void EngineImpl::follow_reservations() {
 Result<Inode> EngineImpl::set_attributes(InodeId inode, const AttributeChange& change) {
   KVSYNCFS_TRY(admit_change());
   if (change.size && *change.size > kFileSizeMax) return Code::kFileTooBig;
-  SetAttrCommand command{inode,       change.mode,  change.uid,   change.gid,
-                         change.size, change.atime, change.mtime, change.kill_privileges,
-                         false,       clock_.now()};
+  SetAttrCommand command{inode,
+                         change.mode,
+                         change.uid,
+                         change.gid,
+                         change.size,
+                         change.atime,
+                         change.mtime,
+                         change.kill_privileges,
+                         change.kill_setgid,
+                         false,
+                         clock_.now()};
   const bool orders_with_bytes = change.size || change.mtime;
   if (!orders_with_bytes) {
     KVSYNCFS_TRY(commit_one(std::move(command)));

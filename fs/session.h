@@ -44,6 +44,11 @@ class Session {
     fuse_lowlevel_notify_inval_inode(session_, directory.value, 0, 0);  // ENOENT: none was kept
   }
 
+  /// The kernel asks for the inode's attributes again; as above.
+  void forget_attributes(InodeId inode) {
+    fuse_lowlevel_notify_inval_inode(session_, inode.value, -1, 0);  // ENOENT: none were kept
+  }
+
   /// st_dev of the mount.
   std::uint64_t device() const { return device_; }
 

@@ -23,11 +23,11 @@ Status set_size(CommandRun& run, StagedInode& file, std::uint64_t size) {
 
 }  // namespace
 
-Status kill_privileges(CommandRun& run, StagedInode& staged) {
-  if (!is_regular(staged.inode)) return {};
+Status kill_privileges(CommandRun& run, StagedInode& staged, bool kill_setgid) {
+  if (is_directory(staged.inode)) return {};
   std::uint32_t& mode = staged.inode.mode;
   mode &= ~kSetUserId;
-  if ((mode & kGroupExecute) != 0) mode &= ~kSetGroupId;
+  if (kill_setgid || (mode & kGroupExecute) != 0) mode &= ~kSetGroupId;
   KVSYNCFS_ASSIGN(auto capability, run.find_xattr(staged, kCapability));
   if (capability) run.delete_xattr(staged, kCapability);
   return {};
@@ -43,7 +43,7 @@ Status run_command(CommandRun& run, const SetAttrCommand& c) {
     inode.mode = (inode.mode & kTypeMask) | (*c.mode & kModeBits);
     KVSYNCFS_TRY(update_acl_after_chmod(run, *staged));
   }
-  if (c.kill_privileges) KVSYNCFS_TRY(kill_privileges(run, *staged));
+  if (c.kill_privileges) KVSYNCFS_TRY(kill_privileges(run, *staged, c.kill_setgid));
   if (c.atime) inode.atime = *c.atime;
   if (c.mtime) inode.mtime = *c.mtime;
   if (c.keep_ctime) {

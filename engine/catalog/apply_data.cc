@@ -34,7 +34,7 @@ Result<StagedInode*> load_regular(CommandRun& run, InodeId id) {
 template <typename C>
 Status finish_write(CommandRun& run, StagedInode& file, std::uint64_t end, const C& c) {
   file.inode.size = std::max(file.inode.size, end);
-  if (c.kill_privileges) KVSYNCFS_TRY(kill_privileges(run, file));
+  if (c.kill_privileges) KVSYNCFS_TRY(kill_privileges(run, file, false));
   if (c.mtime) file.inode.mtime = *c.mtime;
   CommandRun::touch(file, c.time);
   run.result.inode = file.id;

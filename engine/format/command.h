@@ -60,6 +60,7 @@ struct SetAttrCommand {
   std::optional<std::uint64_t> size;
   std::optional<Timestamp> atime, mtime;
   bool kill_privileges = false;  ///< clear set-user-ID, and set-group-ID where group-execute is set
+  bool kill_setgid = false;      ///< with it: set-group-ID in any case, the caller is no member
   bool keep_ctime = false;       ///< a gathered atime: ctime and the change counter stay
   Timestamp time;
 };

@@ -98,7 +98,9 @@ void get(Reader& r, SetAttrCommand& c) {
   if ((flags & kHasAtime) != 0) c.atime = get_time(r);
   if ((flags & kHasMtime) != 0) c.mtime = get_time(r);
   c.kill_privileges = (flags & kKillPrivileges) != 0;
-  c.keep_ctime = (flags & kKeepCtime) != 0;
+  const bool has_ctime_bit = (flags & kKeepCtime) != 0;
+  c.kill_setgid = c.kill_privileges && has_ctime_bit;
+  c.keep_ctime = !c.kill_privileges && has_ctime_bit;
   c.time = get_time(r);
 }
 

@@ -68,13 +68,20 @@ void put(Writer& w, const RenameCommand& c) {
   put_time(w, c.time);
 }
 
+/// Both bits together stand for kill_setgid: neither is said with the other.
+std::uint8_t privilege_flags(const SetAttrCommand& c) {
+  if (c.kill_setgid) return kKillPrivileges | kKeepCtime;
+  if (c.kill_privileges) return kKillPrivileges;
+  return c.keep_ctime ? kKeepCtime : 0;
+}
+
 void put(Writer& w, const SetAttrCommand& c) {
   tag(w, CommandTag::kSetAttr);
   w.u64(c.inode.value);
-  w.u8(static_cast<std::uint8_t>(
-      (c.mode ? kHasMode : 0) | (c.uid ? kHasUid : 0) | (c.gid ? kHasGid : 0) |
-      (c.size ? kHasSize : 0) | (c.atime ? kHasAtime : 0) | (c.mtime ? kHasMtime : 0) |
-      (c.kill_privileges ? kKillPrivileges : 0) | (c.keep_ctime ? kKeepCtime : 0)));
+  w.u8(static_cast<std::uint8_t>((c.mode ? kHasMode : 0) | (c.uid ? kHasUid : 0) |
+                                 (c.gid ? kHasGid : 0) | (c.size ? kHasSize : 0) |
+                                 (c.atime ? kHasAtime : 0) | (c.mtime ? kHasMtime : 0) |
+                                 privilege_flags(c)));
   if (c.mode) w.u32(*c.mode);
   if (c.uid) w.u32(*c.uid);
   if (c.gid) w.u32(*c.gid);

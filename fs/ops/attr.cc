@@ -25,6 +25,13 @@ void get_attributes(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
   op.attributes(id(ino), op.engine().attributes(id(ino)));
 }
 
+/// Set-group-ID goes also where the group may not execute, unless the caller is a member or root.
+bool kills_setgid(Op& op, InodeId inode) {
+  if (op.context().uid == 0) return false;
+  const auto current = op.engine().attributes(inode);
+  return current && (current->mode & S_ISGID) != 0 && !is_in_group(op, current->gid);
+}
+
 void set_attributes(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
                     fuse_file_info*) {
   Op op(req, OpKind::kSetattr);
@@ -43,6 +50,7 @@ void set_attributes(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_se
   // them, which the kernel says; an explicit mode is the caller's word.
   const bool owner = change.uid || change.gid;
   if (!change.mode) change.kill_privileges = owner || request_kills_privileges();
+  if (change.kill_privileges) change.kill_setgid = kills_setgid(op, id(ino));
   op.attributes(id(ino), op.engine().set_attributes(id(ino), change));
 }
 

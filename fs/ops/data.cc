@@ -51,7 +51,10 @@ void write_file(fuse_req_t req, fuse_ino_t ino, fuse_bufvec* in, off_t offset, f
   // Pages that the kernel writes back for mmap have a place of their own, also
   // on such a handle.
   options.append = (fi->flags & O_APPEND) != 0 && !fi->writepage;
-  options.kill_privileges = request_kills_privileges();
+  if (request_kills_privileges()) {
+    if (const Status cleared = clear_privileges(op, id(ino)); !cleared)
+      return op.error(cleared.error());
+  }
   const Status written =
       op.engine().write(id(ino), static_cast<std::uint64_t>(offset), bytes, options);
   if (!written) return op.error(written.error());

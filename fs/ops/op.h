@@ -91,6 +91,13 @@ fuse_entry_param to_entry(InodeId inode, const Inode& attributes);
 NewNode new_node(const fuse_ctx& caller, mode_t mode);
 inline InodeId id(fuse_ino_t ino) { return InodeId{ino}; }
 
+/// By chmod(2)'s rule: the caller's group or one of its supplementary ones.
+bool is_in_group(Op& op, gid_t group);
+/// Takes set-ID bits and capabilities from a file whose bytes somebody without privilege is about
+/// to change, also from what the kernel has in its cache. Errors: those of
+/// Engine::set_attributes().
+Status clear_privileges(Op& op, InodeId inode);
+
 // What each file of ops/ offers to the table.
 void add_lookup_ops(fuse_lowlevel_ops& ops);
 void add_name_ops(fuse_lowlevel_ops& ops);

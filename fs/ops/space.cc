@@ -31,8 +31,8 @@ std::optional<AllocateMode> to_mode(int flags) {
 
 /// The kernel leaves it to the daemon; that root keeps the bits stands for CAP_FSETID, which these
 /// requests do not tell.
-Status clear_privileges(Op& op, InodeId inode) {
-  return op.context().uid == 0 ? Status{} : op.engine().clear_privileges(inode);
+Status clear_privileges_of_user(Op& op, InodeId inode) {
+  return op.context().uid == 0 ? Status{} : clear_privileges(op, inode);
 }
 
 void allocate(fuse_req_t req, fuse_ino_t ino, int flags, off_t offset, off_t length,
@@ -42,7 +42,7 @@ void allocate(fuse_req_t req, fuse_ino_t ino, int flags, off_t offset, off_t len
   if (!mode) return op.error(EOPNOTSUPP);
   Status done = op.engine().allocate(id(ino), static_cast<std::uint64_t>(offset),
                                      static_cast<std::uint64_t>(length), *mode);
-  if (done) done = clear_privileges(op, id(ino));
+  if (done) done = clear_privileges_of_user(op, id(ino));
   op.done(done);
 }
 
@@ -57,7 +57,7 @@ void copy_range(fuse_req_t req, fuse_ino_t source, off_t source_offset, fuse_fil
                                               id(target), static_cast<std::uint64_t>(target_offset),
                                               std::min<std::uint64_t>(length, kReplyMax));
   if (!copied) return op.error(copied.error());
-  if (const Status cleared = clear_privileges(op, id(target)); !cleared)
+  if (const Status cleared = clear_privileges_of_user(op, id(target)); !cleared)
     return op.error(cleared.error());
   fuse_reply_write(req, *copied);
 }

@@ -2,9 +2,6 @@
 // catalog keeps them in step with the mode).
 #include <sys/xattr.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "fs/ops/op.h"
 
 namespace kvsyncfs {
@@ -41,18 +38,9 @@ void list_xattrs(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
 /// group and root keep the set-group-ID bit. The kernel leaves it to the
 /// daemon, whose libfuse does not pass its word on.
 bool clears_setgid(Op& op, InodeId inode, std::string_view name) {
-  const fuse_ctx& caller = op.context();
-  if (name != "system.posix_acl_access" || caller.uid == 0) return false;
+  if (name != "system.posix_acl_access" || op.context().uid == 0) return false;
   const auto attributes = op.engine().attributes(inode);
-  if (!attributes || attributes->gid == caller.gid) return false;
-  std::vector<gid_t> groups(256);
-  int count = fuse_req_getgroups(op.request(), static_cast<int>(groups.size()), groups.data());
-  if (count > static_cast<int>(groups.size())) {
-    groups.resize(static_cast<std::size_t>(count));
-    count = fuse_req_getgroups(op.request(), count, groups.data());
-  }
-  groups.resize(static_cast<std::size_t>(std::clamp(count, 0, static_cast<int>(groups.size()))));
-  return std::find(groups.begin(), groups.end(), attributes->gid) == groups.end();
+  return attributes && !is_in_group(op, attributes->gid);
 }
 
 void set_xattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value,

@@ -68,7 +68,7 @@ class FakeEngine : public Engine {
   Status remove_xattr(InodeId, std::string_view) override { return kNone; }
   Result<std::size_t> read(InodeId, std::uint64_t, MutableBytes) override { return kNone; }
   Status write(InodeId, std::uint64_t, Bytes, WriteOptions) override { return kNone; }
-  Status clear_privileges(InodeId) override { return kNone; }
+  Result<bool> clear_privileges(InodeId, const GroupTest&) override { return kNone; }
   Status sync(InodeId) override { return kNone; }
   Status sync_all() override { return kNone; }
   Status allocate(InodeId, std::uint64_t, std::uint64_t, AllocateMode) override { return kNone; }

@@ -249,6 +249,26 @@ TEST_F(CatalogData, WriteTakesPrivilegesOfARegularFile) {
   EXPECT_EQ(catalog.run(c).attributes.mode, kRegular | 02644);
 }
 
+TEST_F(CatalogData, ChownTakesPrivilegesOfAllButDirectories) {
+  const auto chown = [&](InodeId inode, bool kill_setgid) {
+    SetAttrCommand c;
+    c.inode = inode;
+    c.mode = 06644;
+    catalog.run(c);
+    c.mode.reset();
+    c.gid = 5;
+    c.kill_privileges = true;
+    c.kill_setgid = kill_setgid;
+    return catalog.run(c).attributes.mode & 07777;
+  };
+  const InodeId fifo = catalog.create(kRootInode, "fifo", 0010644);
+  for (const InodeId inode : {file, fifo}) {
+    EXPECT_EQ(chown(inode, false), 02644u);  // a member of the group leaves what it cannot execute
+    EXPECT_EQ(chown(inode, true), 0644u);
+  }
+  EXPECT_EQ(chown(catalog.directory("d"), true), 06644u);
+}
+
 TEST_F(CatalogData, GatheredAccessTimeLeavesTheChangeTime) {
   Inode before = catalog.inode(file);
   SetAttrCommand c;

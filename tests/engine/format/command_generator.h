@@ -124,7 +124,8 @@ class CommandGenerator {
     c.atime = maybe_time();
     c.mtime = maybe_time();
     c.kill_privileges = coin();
-    c.keep_ctime = coin();
+    c.kill_setgid = c.kill_privileges && coin();
+    c.keep_ctime = !c.kill_privileges && coin();
     c.time = time();
     return c;
   }

@@ -47,6 +47,22 @@ TEST(CommandFormat, GoldenBytesOfWriteExtents) {
 const std::initializer_list<int> kNobody = {2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                                             0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
+TEST(CommandFormat, GoldenBytesOfPrivilegesTakenFromAnOwnersChange) {
+  SetAttrCommand command;
+  command.inode = {5};
+  command.gid = 7;
+  command.kill_privileges = command.kill_setgid = true;
+  command.time = {8, 9};
+  Transaction t;
+  t.commands.push_back(command);
+  const std::string golden = bytes({1,       1, 0, 5, 5, 0, 0, 0, 0, 0, 0, 0,  // inode
+                                    4 + 192,                                   // gid, and both bits
+                                    7,       0, 0, 0,                          // gid
+                                    8,       0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0});  // time
+  EXPECT_EQ(encode(t), golden);
+  EXPECT_EQ(encode(decode_transaction(golden).value()), golden);
+}
+
 TEST(CommandFormat, GoldenBytesOfAnOrigin) {
   Transaction t{{ReclaimCommand{{5}}}, Origin{{1}, {0x0203}, 4}};
   const std::string golden = bytes({2,                        // version

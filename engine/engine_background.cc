@@ -86,7 +86,9 @@ Status EngineImpl::background_reclaim() {
       inode = reclaim_queue_.front();
       reclaim_queue_.pop_front();
     }
-    KVSYNCFS_TRY(reclaim(inode));
+    const Status freed = reclaim(inode);
+    if (!freed && freed.error().code == Code::kTimeout) reclaim_later(inode);
+    KVSYNCFS_TRY(freed);
   }
 }
 

@@ -110,8 +110,10 @@ Status EngineImpl::move_live_bytes(SegmentId victim) {
 }
 
 Status EngineImpl::drop_segment(SegmentId victim) {
-  auto dropped = [&] {
-    std::unique_lock nothing_unreferenced(unreferenced_mutex_);
+  auto dropped = [&]() -> Result<CommandResult> {
+    std::unique_lock nothing_unreferenced(unreferenced_mutex_, std::defer_lock);
+    if (!deadline().lock(nothing_unreferenced))
+      return Error(Code::kTimeout, "cleaner: a flush does not end");
     return commit_one(DeleteSegmentCommand{victim});
   }();
   // Bytes that a clone shared meanwhile keep it alive; a later round moves them.
@@ -130,7 +132,8 @@ Status EngineImpl::remove_dropped() {
 }
 
 Status EngineImpl::drop_dead_segments() {
-  std::lock_guard lock(clean_mutex_);
+  std::unique_lock lock(clean_mutex_, std::defer_lock);
+  if (!deadline().lock(lock)) return Error(Code::kTimeout, "cleaner: it does not end");
   for (bool more = true; more;) {
     KVSYNCFS_ASSIGN(more, clean_one(kWhollyDead));
   }

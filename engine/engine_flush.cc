@@ -23,6 +23,8 @@ constexpr std::uint64_t kInlineBytesMax = 64u << 10;
 /// ones.
 constexpr Timestamp kNoTime{std::numeric_limits<std::int64_t>::min(), 0};
 
+Error too_long() { return {Code::kTimeout, "another one's flush does not end"}; }
+
 /// A run of dirty bytes that lies in one piece in memory.
 struct Run {
   std::size_t inode;  // index in the group
@@ -68,6 +70,27 @@ void merge_adjacent(std::vector<Extent>& extents) {
   extents = std::move(merged);
 }
 
+/// What is dirty becomes what is flushed.
+std::vector<Snapshot> freeze_dirty(const std::vector<LiveInodePtr>& group) {
+  std::vector<Snapshot> snapshots(group.size());
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    LiveInode& live = *group[i];
+    std::unique_lock lock(live.mutex);
+    live.listed = false;
+    live.flushing.swap(live.dirty);
+    snapshots[i].mtime = live.mtime;
+  }
+  return snapshots;
+}
+
+void add_extents(std::vector<Snapshot>& snapshots, const std::vector<Run>& runs,
+                 const std::vector<Placed>& placed) {
+  for (const Placed& p : placed)
+    snapshots[runs[p.run].inode].extents.push_back(
+        {runs[p.run].file_offset + p.run_offset, p.length, p.segment, p.segment_offset});
+  for (Snapshot& s : snapshots) merge_adjacent(s.extents);
+}
+
 /// One WriteExtents command an inode; an inode of very many extents takes several, over more than
 /// one transaction.
 std::vector<Transaction> flush_transactions(const std::vector<LiveInodePtr>& group,
@@ -98,7 +121,19 @@ FlushLocks::FlushLocks(std::vector<LiveInodePtr>& inodes) {
   std::sort(inodes.begin(), inodes.end(),
             [](const auto& a, const auto& b) { return a->id < b->id; });
   inodes.erase(std::unique(inodes.begin(), inodes.end()), inodes.end());
-  for (const LiveInodePtr& live : inodes) locks_.emplace_back(live->flush_mutex);
+  for (const LiveInodePtr& live : inodes) locks_.emplace_back(live->flush_mutex, std::defer_lock);
+}
+
+Status FlushLocks::take(const Deadline& until) {
+  for (auto& lock : locks_)
+    if (!until.lock(lock)) return too_long();
+  return {};
+}
+
+Result<std::unique_lock<std::timed_mutex>> EngineImpl::lock_flush(LiveInode& live) const {
+  std::unique_lock lock(live.flush_mutex, std::try_to_lock);
+  if (!lock && !deadline().lock(lock)) return too_long();
+  return lock;
 }
 
 void EngineImpl::note_dirty(const LiveInodePtr& live) {
@@ -145,6 +180,10 @@ Status EngineImpl::flush_older_than(std::uint64_t dirty_since_ns) {
     if (group.empty()) return {};
     {
       FlushLocks locks(group);
+      if (Status taken = locks.take(deadline()); !taken) {
+        list_again(group);
+        return taken;
+      }
       KVSYNCFS_TRY(flush_group(group));
     }
     for (LiveInodePtr& live : group) {
@@ -158,8 +197,16 @@ Status EngineImpl::flush_older_than(std::uint64_t dirty_since_ns) {
 Status EngineImpl::flush_everything() {
   // What comes to be dirty from now on is not waited for: writers would keep this going.
   KVSYNCFS_TRY(flush_older_than(clock_.boot_ns()));
-  for (const LiveInodePtr& live : live_.all()) std::lock_guard others_are_done(live->flush_mutex);
+  for (const LiveInodePtr& live : live_.all()) {
+    KVSYNCFS_ASSIGN(const auto others_are_done, lock_flush(*live));
+  }
   return alive();
+}
+
+void EngineImpl::list_again(const std::vector<LiveInodePtr>& group) {
+  std::lock_guard lock(dirty_mutex_);
+  for (const LiveInodePtr& live : group) dirty_list_.emplace_front(0, live);
+  buffer_room_.notify_all();
 }
 
 /// The log had no room for a flush, or not in time: its bytes are dirty again.
@@ -172,43 +219,34 @@ void EngineImpl::take_back(const std::vector<LiveInodePtr>& group) {
   }
 }
 
+/// A commit inside the store that only took too long fails nothing for good.
+Status EngineImpl::append_failed(const Error& error) {
+  return error.code == Code::kTimeout ? Status(error) : fail(error);
+}
+
 Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
   KVSYNCFS_TRY(alive());
-  std::vector<Snapshot> snapshots(group.size());
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    LiveInode& live = *group[i];
-    std::unique_lock lock(live.mutex);
-    live.listed = false;
-    live.flushing.swap(live.dirty);
-    snapshots[i].mtime = live.mtime;
-  }
+  std::vector<Snapshot> snapshots = freeze_dirty(group);
   const std::vector<Run> runs = collect_runs(group);
+  std::vector<Bytes> bytes;
+  bytes.reserve(runs.size());
+  for (const Run& run : runs) bytes.push_back(run.bytes);
   std::shared_lock unreferenced(unreferenced_mutex_);
-  if (!runs.empty()) {
-    std::vector<Bytes> bytes;
-    bytes.reserve(runs.size());
-    for (const Run& run : runs) bytes.push_back(run.bytes);
-    auto placed = store_->append(Stream::kUser, bytes);
-    // The bytes stay in `flushing`: reads still see them, and every later change fails.
-    if (!placed) return fail(placed.error());
-    for (const Placed& p : *placed)
-      snapshots[runs[p.run].inode].extents.push_back(
-          {runs[p.run].file_offset + p.run_offset, p.length, p.segment, p.segment_offset});
-  }
-  for (Snapshot& s : snapshots) merge_adjacent(s.extents);
-  for (Transaction& transaction : flush_transactions(group, snapshots)) {
-    std::vector<InodeId> inodes;
-    for (const Command& c : transaction.commands)
-      inodes.push_back(std::get<WriteExtentsCommand>(c).inode);
-    auto results = commit(std::move(transaction));
-    if (!results) {
-      if (alive()) take_back(group);
-      return results.error();
-    }
-    for (std::size_t i = 0; i < inodes.size(); ++i)
-      KVSYNCFS_TRY(bytes_committed(inodes[i], (*results)[i].status));
+  auto placed = runs.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
+                             : store_->append(Stream::kUser, bytes);
+  Status flushed;
+  if (placed) {
+    add_extents(snapshots, runs, *placed);
+    flushed = commit_flush(flush_transactions(group, snapshots));
+  } else {
+    flushed = append_failed(placed.error());
   }
   unreferenced.unlock();
+  if (!flushed) {
+    // Where the engine has failed the bytes stay in `flushing`: reads still see them.
+    if (alive()) take_back(group);
+    return flushed;
+  }
   for (std::size_t i = 0; i < group.size(); ++i) {
     LiveInode& live = *group[i];
     std::unique_lock lock(live.mutex);
@@ -218,6 +256,18 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
   }
   counts_.flushes.fetch_add(1, std::memory_order_relaxed);
   follow_reservations();
+  return {};
+}
+
+Status EngineImpl::commit_flush(std::vector<Transaction> transactions) {
+  for (Transaction& transaction : transactions) {
+    std::vector<InodeId> inodes;
+    for (const Command& c : transaction.commands)
+      inodes.push_back(std::get<WriteExtentsCommand>(c).inode);
+    KVSYNCFS_ASSIGN(const auto results, commit(std::move(transaction)));
+    for (std::size_t i = 0; i < inodes.size(); ++i)
+      KVSYNCFS_TRY(bytes_committed(inodes[i], results[i].status));
+  }
   return {};
 }
 
@@ -264,7 +314,7 @@ Status EngineImpl::commit_dirty_locked(const LiveInodePtr& live) {
 }
 
 Status EngineImpl::commit_dirty(const LiveInodePtr& live) {
-  std::lock_guard lock(live->flush_mutex);
+  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
   return commit_dirty_locked(live);
 }
 
@@ -290,6 +340,10 @@ Status EngineImpl::make_room_in_buffer(std::uint64_t bytes) {
     std::vector<LiveInodePtr> group = take_dirty(kAll);
     if (!group.empty()) {
       FlushLocks locks(group);
+      if (!locks.take(until)) {
+        list_again(group);
+        return no_room();
+      }
       KVSYNCFS_TRY(flush_group(group));
       continue;
     }

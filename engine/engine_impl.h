@@ -164,9 +164,15 @@ class EngineImpl final : public Engine {
   /// Accounts for frames that came or went, gives back what is reserved beyond them. Its mutex is
   /// held.
   void settle(LiveInode& live);
+  /// Its flush_mutex. Errors: kTimeout.
+  Result<std::unique_lock<std::timed_mutex>> lock_flush(LiveInode& live) const;
   /// Dirty bytes of all of them into segments and one transaction. Their flush_mutexes are held.
   Status flush_group(const std::vector<LiveInodePtr>& group);
+  Status commit_flush(std::vector<Transaction> transactions);
   void take_back(const std::vector<LiveInodePtr>& group);
+  /// What take_dirty() took is in the list again, as the oldest.
+  void list_again(const std::vector<LiveInodePtr>& group);
+  Status append_failed(const Error& error);  ///< of the store
   Status bytes_committed(InodeId inode, const Status& status);
   Status log_dirty_bytes(LiveInode& live);  ///< into the log; its flush_mutex and mutex are held
   /// Dirty bytes are in the log or in a segment, in order, not yet durable. Its flush_mutex is
@@ -186,6 +192,7 @@ class EngineImpl final : public Engine {
                                   std::string_view new_name);
   void orphaned(InodeId inode);
   Status reclaim(InodeId inode);
+  void reclaim_later(InodeId inode);
   Status unlink_kind(InodeId parent, std::string_view name, bool directory);
 
   // engine_space.cc
@@ -300,7 +307,7 @@ class EngineImpl final : public Engine {
   std::timed_mutex clean_mutex_;
   /// Shared: from an append to the commit that refers to its bytes. A segment may be full and
   /// sealed by then and look empty, so a segment is deleted only while nobody holds this.
-  std::shared_mutex unreferenced_mutex_;
+  std::shared_timed_mutex unreferenced_mutex_;
   std::unordered_set<SegmentId> damaged_segments_;           // under clean_mutex_
   std::vector<SegmentId> dropped_segments_;                  // under clean_mutex_; their files stay
   std::uint64_t last_sync_ns_ = 0, last_checkpoint_ns_ = 0;  // background thread only
@@ -319,8 +326,9 @@ class EngineImpl final : public Engine {
 class FlushLocks {
  public:
   explicit FlushLocks(std::vector<LiveInodePtr>& inodes);  ///< sorts them, drops doubles
+  Status take(const Deadline& until);                      ///< errors: kTimeout
  private:
-  std::vector<std::unique_lock<std::mutex>> locks_;
+  std::vector<std::unique_lock<std::timed_mutex>> locks_;
 };
 
 }  // namespace kvsyncfs

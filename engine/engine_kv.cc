@@ -108,7 +108,7 @@ Result<std::vector<Placed>> EngineImpl::place_value(Bytes value, std::uint64_t s
   auto placed = value.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
                               : store_->append(Stream::kUser, {&value, 1});
   store_->unreserve(space);
-  if (!placed) return fail(placed.error()).error();
+  if (!placed) return append_failed(placed.error()).error();
   return placed;
 }
 
@@ -131,7 +131,11 @@ Status EngineImpl::create_value(InodeId parent, std::string_view name, Bytes val
 /// inode's lock keeps readers out between them.
 Status EngineImpl::replace_value(InodeId inode, Bytes value, std::uint64_t space) {
   const LiveUse live(live_, inode);
-  std::lock_guard no_flush(live->flush_mutex);
+  const auto no_flush = lock_flush(*live);
+  if (!no_flush) {
+    store_->unreserve(space);
+    return no_flush.error();
+  }
   std::shared_lock unreferenced(unreferenced_mutex_);
   KVSYNCFS_ASSIGN(const auto placed, place_value(value, space));
   std::unique_lock lock(live->mutex);
@@ -150,8 +154,10 @@ Result<std::string> EngineImpl::get(std::string_view key) {
     KVSYNCFS_ASSIGN(const InodeId inode, resolve(key));
     // Once it changed while it was read: keep writers out.
     std::optional<LiveUse> live;
-    std::unique_lock<std::mutex> no_change;
-    if (attempt > 1) no_change = std::unique_lock(live.emplace(live_, inode)->flush_mutex);
+    std::unique_lock<std::timed_mutex> no_change;
+    if (attempt > 1) {
+      KVSYNCFS_ASSIGN(no_change, lock_flush(*live.emplace(live_, inode)));
+    }
     auto value = read_value(inode);
     if (value || !lost_race(value.error()) || attempt == kAttemptsMax) return value;
   }

@@ -126,13 +126,20 @@ void EngineImpl::release(InodeId inode, std::uint64_t count) {
     }
   }
   // An orphan that cannot be freed now (a failed log) is freed by the next mount.
-  if (auto freed = reclaim(inode); !freed)
-    options_.warn("reclaim of an unlinked file: " + describe(freed.error()));
+  const Status freed = reclaim(inode);
+  if (freed) return;
+  if (freed.error().code == Code::kTimeout) return reclaim_later(inode);
+  options_.warn("reclaim of an unlinked file: " + describe(freed.error()));
+}
+
+void EngineImpl::reclaim_later(InodeId inode) {
+  std::lock_guard lock(orphans_mutex_);
+  reclaim_queue_.push_back(inode);
 }
 
 Status EngineImpl::reclaim(InodeId inode) {
   if (LiveInodePtr live = live_.find(inode)) {
-    std::lock_guard flushing(live->flush_mutex);
+    KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
     std::unique_lock lock(live->mutex);
     live->gone = true;
     live->dirty.clear();

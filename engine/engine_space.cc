@@ -107,7 +107,7 @@ Result<Inode> EngineImpl::set_attributes(InodeId inode, const AttributeChange& c
   } else {
     const LiveUse live(live_, inode);
     // A flush under way would bring its older time after this one.
-    std::lock_guard no_flush(live->flush_mutex);
+    KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
     std::unique_lock lock(live->mutex);
     if (change.size) KVSYNCFS_TRY(load_size(*live));
     if (change.size && !command.mtime) command.mtime = command.time;
@@ -142,7 +142,7 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
     KVSYNCFS_TRY(reserve_space(length, length, {inode, offset, length}));
     store_->unreserve(length);
   }
-  std::lock_guard no_flush(live->flush_mutex);
+  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
   // What is dropped below may have made the file longer: the catalog must know that first. The
   // second step takes what was written since the first.
   if (!keeps_bytes) KVSYNCFS_TRY(commit_dirty_locked(live.pointer()));
@@ -178,6 +178,7 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
   const LiveUse from(live_, source), to(live_, target);
   std::vector<LiveInodePtr> both{from.pointer(), to.pointer()};
   FlushLocks locks(both);
+  KVSYNCFS_TRY(locks.take(deadline()));
   KVSYNCFS_TRY(flush_group(both));
   std::uint64_t size;
   {
@@ -225,7 +226,7 @@ std::optional<std::uint64_t> EngineImpl::next_data(LiveInode& live,
 
 Result<std::uint64_t> EngineImpl::seek(InodeId inode, std::uint64_t offset, SeekKind kind) {
   const LiveUse live(live_, inode);
-  std::lock_guard no_flush(live->flush_mutex);
+  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
   std::unique_lock lock(live->mutex);
   KVSYNCFS_TRY(load_size(*live));
   if (offset >= live->size) return Code::kNoSuchRange;

@@ -25,8 +25,8 @@ struct LiveInode {
   LiveInode(InodeId inode, BufferPool& pool) : id(inode), dirty(pool), flushing(pool) {}
 
   const InodeId id;
-  std::mutex flush_mutex;   ///< one flush, cut or clone at a time; held over its disk I/O
-  std::shared_mutex mutex;  ///< guards all below; held over a log append, shared over a read
+  std::timed_mutex flush_mutex;  ///< one flush, cut or clone at a time; held over its disk I/O
+  std::shared_mutex mutex;       ///< guards all below; held over a log append, shared over a read
 
   bool loaded = false;               ///< `size` is right (read from the catalog under `mutex`)
   bool gone = false;                 ///< the inode was reclaimed

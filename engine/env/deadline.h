@@ -34,8 +34,9 @@ class Deadline {
     return true;
   }
 
-  /// Takes the mutex; false if the time was over before.
-  bool lock(std::unique_lock<std::timed_mutex>& lock) const {
+  /// Takes the mutex (a timed one); false if the time was over before.
+  template <typename Mutex>
+  bool lock(std::unique_lock<Mutex>& lock) const {
     if (lock.try_lock()) return true;
     for (;;) {
       const std::uint64_t left_ns = left();

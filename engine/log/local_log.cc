@@ -77,6 +77,7 @@ class LocalLog final : public SharedLog {
   Error failure() const;
   Error fail(const Error& error);
   std::optional<Deadline> deadline() const;
+  Status lock_appends(std::unique_lock<std::timed_mutex>& lock) const;
   template <typename Predicate>
   Status wait_led(const std::optional<Deadline>& deadline, std::unique_lock<std::mutex>& lock,
                   Predicate done);
@@ -95,7 +96,7 @@ class LocalLog final : public SharedLog {
   LogScan scan_;
   Applier applier_;
 
-  std::mutex append_mutex_;  ///< order of appends; guards gathering_ and calls of the applier
+  std::timed_mutex append_mutex_;  ///< order of appends; guards gathering_ and calls of the applier
   Group gathering_;
   std::atomic<std::uint64_t> gathered_bytes_{0};
   std::atomic<std::uint64_t> last_{0};
@@ -144,7 +145,8 @@ Status LocalLog::check_appendable(std::string_view entry) const {
 Result<Position> LocalLog::append(std::string_view entry) {
   for (;;) {
     {
-      std::lock_guard lock(append_mutex_);
+      std::unique_lock lock(append_mutex_, std::defer_lock);
+      KVSYNCFS_TRY(lock_appends(lock));
       KVSYNCFS_TRY(check_appendable(entry));
       if (gathering_.fits(entry)) {
         const Position position{last_.load(std::memory_order_relaxed) + 1};
@@ -205,6 +207,16 @@ Status LocalLog::trim(Position position) {
 std::optional<Deadline> LocalLog::deadline() const {
   if (!options_.clock) return std::nullopt;
   return Deadline(*options_.clock, options_.timeout_ns);
+}
+
+/// A freeze holds it for as long as its work takes.
+Status LocalLog::lock_appends(std::unique_lock<std::timed_mutex>& lock) const {
+  if (lock.try_lock()) return {};
+  if (const auto until = deadline(); !until)
+    lock.lock();
+  else if (!until->lock(lock))
+    return Error(Code::kTimeout, options_.directory + ": a checkpoint does not begin");
+  return {};
 }
 
 template <typename Predicate>

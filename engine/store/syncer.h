@@ -1,6 +1,7 @@
 // Makes appended bytes durable: one leader syncs for all who wait.
 //
-// A failed sync is final, since the kernel may have dropped the bytes and forgotten about it.
+// A failed sync is final, since the kernel may have dropped the bytes and forgotten about it. A
+// call waits for the disk and nobody else: for a run that is under way, and for the next one.
 // Thread: any; no lock is held during I/O, and none of the store's is taken.
 #pragma once
 

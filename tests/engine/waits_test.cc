@@ -3,7 +3,6 @@
 // when the disk does.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <string>
 #include <thread>
 
@@ -11,23 +10,12 @@
 #include "engine/env/real.h"
 #include "tests/lib/gate.h"
 #include "tests/lib/memory_disk.h"
+#include "tests/lib/ticking_clock.h"
 
 namespace kvsyncfs {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-
-/// Each look at it takes a second, once that is asked for.
-class TestClock final : public Clock {
- public:
-  Timestamp now() override { return {}; }
-  std::uint64_t boot_ns() override { return ns_ += ticks_ ? kSecond : 0; }
-  void tick() { ticks_ = true; }
-
- private:
-  std::atomic<std::uint64_t> ns_ = kSecond;
-  std::atomic<bool> ticks_ = false;
-};
+constexpr std::uint64_t kSecond = TickingClock::kSecond;
 
 class EngineWaits : public ::testing::Test {
  protected:
@@ -59,7 +47,7 @@ class EngineWaits : public ::testing::Test {
   }
 
   MemoryDisk disk_;
-  TestClock clock_;
+  TickingClock clock_;
   std::unique_ptr<Random> random_ = make_real_random();
   EngineOptions options_;
   std::unique_ptr<Engine> engine_;
@@ -79,6 +67,60 @@ TEST_F(EngineWaits, WriterOfAFullBufferEndsInTime) {
   flusher.join();
   EXPECT_TRUE(write(900 << 10));
   EXPECT_TRUE(engine_->sync_all());
+}
+
+TEST_F(EngineWaits, ChangeOfAFileThatIsBeingFlushedEndsInTime) {
+  ASSERT_TRUE(write(200 << 10));
+  Gate gate(DiskOperation::kWrite, "segments/");
+  gate.hold(disk_);
+  std::thread flusher([&] { EXPECT_TRUE(engine_->sync_all()); });
+  gate.wait_for_one();
+  clock_.tick();
+  AttributeChange cut;
+  cut.size = 5;
+  EXPECT_EQ(engine_->set_attributes(file_, cut).error().code, Code::kTimeout);
+  EXPECT_EQ(engine_->seek(file_, 0, SeekKind::kHole).error().code, Code::kTimeout);
+  EXPECT_EQ(engine_->put("file", as_bytes("value")).error().code, Code::kTimeout);
+  EXPECT_EQ(engine_->sync(file_).error().code, Code::kTimeout);
+  EXPECT_EQ(engine_->sync_all().error().code, Code::kTimeout);
+  EXPECT_EQ(engine_->clone_range(file_, 0, create("copy"), 0, 9).error().code, Code::kTimeout);
+  EXPECT_TRUE(engine_->attributes(file_)) << "reads go on";
+  gate.let_go();
+  flusher.join();
+  EXPECT_TRUE(engine_->set_attributes(file_, cut));
+  EXPECT_TRUE(engine_->close());
+}
+
+/// Nobody else would flush them: they stay in the list of what is dirty.
+TEST_F(EngineWaits, BytesWhoseFlushWaitedTooLongAreFlushedLater) {
+  const InodeId other = create("other");
+  ASSERT_TRUE(write(200 << 10));
+  Gate gate(DiskOperation::kWrite, "segments/");
+  gate.hold(disk_);
+  std::thread flusher([&] { EXPECT_TRUE(engine_->sync_all()); });
+  gate.wait_for_one();
+  ASSERT_TRUE(write(100 << 10));
+  ASSERT_TRUE(engine_->write(other, 0, as_bytes(std::string(5000, 'o'))));
+  clock_.tick();
+  EXPECT_EQ(engine_->sync_all().error().code, Code::kTimeout);
+  gate.let_go();
+  flusher.join();
+  EXPECT_TRUE(engine_->sync_all());
+  EXPECT_EQ(engine_->counters().dirty_bytes, 0u);
+}
+
+TEST_F(EngineWaits, OrphanThatIsBeingFlushedIsFreedLater) {
+  ASSERT_TRUE(write(200 << 10));
+  Gate gate(DiskOperation::kWrite, "segments/");
+  gate.hold(disk_);
+  std::thread flusher([&] { EXPECT_TRUE(engine_->sync_all()); });
+  gate.wait_for_one();
+  clock_.tick();
+  EXPECT_TRUE(engine_->unlink(kRootInode, "file"));
+  gate.let_go();
+  flusher.join();
+  engine_->run_background();
+  EXPECT_EQ(engine_->counters().inodes, 1u) << "only the root is left";
 }
 
 TEST_F(EngineWaits, SyncBehindAnotherOneEndsInTime) {

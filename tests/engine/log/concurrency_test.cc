@@ -1,10 +1,12 @@
 // LocalLog under many threads: order, group commit, freeze. Run by ThreadSanitizer too.
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <thread>
 
 #include "tests/engine/log/log_fixture.h"
+#include "tests/lib/ticking_clock.h"
 
 namespace kvsyncfs {
 namespace {
@@ -131,6 +133,26 @@ TEST_F(LocalLogConcurrency, EverythingAtOnceKeepsTheOrder) {
   open(Position{trimmed});
   EXPECT_EQ(seen_,
             Entries(applied.begin() + static_cast<std::ptrdiff_t>(trimmed.load()), applied.end()));
+}
+
+TEST_F(LocalLogConcurrency, AppendBehindALongFreezeEndsInTime) {
+  TickingClock clock;
+  options_.clock = &clock;
+  open();
+  std::promise<void> frozen, go_on;
+  std::thread freezer([&] {
+    EXPECT_TRUE(log_->freeze([&](Position) {
+      frozen.set_value();
+      go_on.get_future().wait();
+    }));
+  });
+  frozen.get_future().wait();
+  clock.tick();
+  EXPECT_EQ(log_->append("too late").error().code, Code::kTimeout);
+  EXPECT_EQ(log_->last(), Position{0});
+  go_on.set_value();
+  freezer.join();
+  EXPECT_EQ(append("in time"), Position{1});
 }
 
 }  // namespace

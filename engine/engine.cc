@@ -100,6 +100,7 @@ Status EngineImpl::start_rooms() {
       [this](const ExtentChange& c) { extents_.forget(c.inode, c.offset, c.length); });
   LocalLogOptions log = log_options(options_.store, superblock_);
   log.read_only = options_.read_only;
+  log.warn = options_.warn;
   log.before_write = [this] { return store_->sync(); };
   log.clock = &clock_;
   log.timeout_ns = options_.timeout_ns;

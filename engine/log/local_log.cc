@@ -119,6 +119,9 @@ Status LocalLog::start(Position applied, Applier applier) {
     return Error(Code::kCorrupt,
                  fmt::format("{}: log starts at position {}, but {} is needed", options_.directory,
                              found.first.value, applied.value + 1));
+  if (found.torn_bytes != 0)
+    options_.warn(fmt::format("{}: {} bytes at its end that no sync had confirmed are dropped",
+                              options_.directory, found.torn_bytes));
   applier_ = std::move(applier);
   // The verdict is known since opening, so nothing that is applied here turns out to be damaged.
   // What the catalog has already comes too, and no file is let go: bytes that only the log holds

@@ -36,6 +36,7 @@ struct LocalLogOptions {
   std::uint64_t batch_size_max = 4u << 20;
   bool read_only = false;  ///< start() replays; append fails with kReadOnly
   std::function<Status()> before_write = [] { return Status{}; };
+  std::function<void(std::string_view)> warn = [](std::string_view) {};  ///< one line
   /// With a clock no call waits longer than that for what another one writes: kTimeout. Of an
   /// append nothing is in the log then; what a sync was to make durable is ordered, and durable or
   /// not.
@@ -46,16 +47,7 @@ struct LocalLogOptions {
 /// mkfs: makes the folder and the first log file. Errors: kExists, kNoSpace, kIo.
 Status format_local_log(Disk& disk, const LocalLogOptions& options);
 
-struct LogReport {               ///< what opening found
-  Position first, last;          ///< entries held
-  std::uint64_t torn_bytes = 0;  ///< dropped from the tail
-};
-
 /// Opens the log. Errors: kNotFound, kCorrupt, kNewerFormat, kIo. The Disk outlives the log.
 Result<std::unique_ptr<SharedLog>> open_local_log(Disk& disk, LocalLogOptions options);
-
-/// fsck: reads and checks everything, changes nothing. `visit` sees every entry (may be empty).
-Result<LogReport> check_local_log(Disk& disk, const LocalLogOptions& options,
-                                  const std::function<void(Position, std::string_view)>& visit);
 
 }  // namespace kvsyncfs

@@ -36,6 +36,7 @@ Status LogFiles::format() {
   if (!scan.files.empty()) return Error(Code::kExists, options_.directory);
   KVSYNCFS_TRY(start_next_file());
   KVSYNCFS_TRY(fill_next_file(options_.file_size_bytes));
+  KVSYNCFS_TRY(disk_.open(newest_note_path(options_.directory, 0), OpenMode::kCreateNew));
   return finish_next_file();
 }
 
@@ -43,6 +44,11 @@ Status LogFiles::adopt(const LogScan& scan, Position applied) {
   // Half-made by a former life; its blocks may be missing.
   KVSYNCFS_ASSIGN(const bool half_made, disk_.exists(next_path()));
   if (half_made) KVSYNCFS_TRY(disk_.remove(next_path()));
+
+  newest_ = scan.newest;
+  // A store of an older version has no note, and a full disk has no room for one.
+  if (!newest_ && disk_.open(newest_note_path(options_.directory, 0), OpenMode::kCreateNew))
+    newest_ = 0;
 
   std::uint64_t highest = 0;
   for (const ScannedFile& file : scan.files) highest = std::max(highest, file.generation);
@@ -92,6 +98,7 @@ Result<LogFiles::Place> LogFiles::place(std::uint64_t size) {
 Status LogFiles::rotate() {
   assert(!spares_.empty());
   KVSYNCFS_TRY(sync());
+  KVSYNCFS_TRY(note_newest(spares_.front()));
   if (active_) {
     const ClosedFile full{active_->generation, options_.file_size_bytes, active_->last};
     const bool needed = !active_->untrimmed.empty();
@@ -198,11 +205,21 @@ Status LogFiles::trim(Position position) {
 /// A file that is not needed becomes a spare of a new generation, or goes. The caller syncs the
 /// directory.
 Status LogFiles::release(const ClosedFile& file) {
+  if (newest_ == file.generation) KVSYNCFS_TRY(note_newest(0));
   if (spares_.size() >= spares_max() || file.size != options_.file_size_bytes)
     return disk_.remove(path(file.generation));
   KVSYNCFS_TRY(disk_.rename(path(file.generation), path(next_generation_)));
   spares_.push_back(next_generation_++);
   return {};
+}
+
+/// Durable when it returns. One rename, because it needs no block of a full disk.
+Status LogFiles::note_newest(std::uint64_t generation) {
+  if (!newest_ || *newest_ == generation) return {};
+  KVSYNCFS_TRY(disk_.rename(newest_note_path(options_.directory, *newest_),
+                            newest_note_path(options_.directory, generation)));
+  newest_ = generation;
+  return disk_.sync_directory(options_.directory);
 }
 
 void LogFiles::update_held() {

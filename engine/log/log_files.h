@@ -10,6 +10,8 @@
 //    for the file system's journal (except a spare that had to be made in a hurry);
 // 4. an opened log never goes on in a file that was written before: what lies behind a tear stays
 //    out of reach.
+// 5. a note's name says which file the newest batches are in, before there are any, and says none
+//    before that file goes: so a file that somebody takes away is missed.
 // Thread: one at a time (the log's leader), except held_bytes().
 #pragma once
 
@@ -96,6 +98,7 @@ class LogFiles {
   Status fill_next_file(std::uint64_t up_to);
   Status finish_next_file();
   Status release(const ClosedFile& file);
+  Status note_newest(std::uint64_t generation);
   Status sync_closed();
   void update_held();
 
@@ -107,6 +110,7 @@ class LogFiles {
   std::optional<NextFile> next_;
   bool prepare_failed_ = false;
   std::uint64_t next_generation_ = 1;
+  std::optional<std::uint64_t> newest_;  ///< as the note says; nothing: there was no room for one
   AlignedBuffer zeros_;
   std::atomic<std::uint64_t> held_bytes_{0};
 };

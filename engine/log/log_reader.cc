@@ -13,27 +13,39 @@
 namespace kvsyncfs {
 namespace {
 
-constexpr std::string_view kSuffix = ".log";
+constexpr std::string_view kSuffix = ".log", kNotePrefix = "newest-";
 constexpr std::size_t kGenerationDigits = 16;
 constexpr std::size_t kWindowSize = 1u
                                     << 20;  ///< bytes read at once; grows where a batch is larger
 
-std::optional<std::uint64_t> generation_of(std::string_view name) {
-  if (name.size() != kGenerationDigits + kSuffix.size() || !name.ends_with(kSuffix)) return {};
+/// The generation in a name of the form `prefix`, digits, `suffix`.
+std::optional<std::uint64_t> generation_of(std::string_view name, std::string_view prefix,
+                                           std::string_view suffix) {
+  if (name.size() != prefix.size() + kGenerationDigits + suffix.size()) return {};
+  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return {};
   std::uint64_t generation = 0;
-  const char* end = name.data() + kGenerationDigits;
-  const auto [stop, error] = std::from_chars(name.data(), end, generation, 16);
-  if (error != std::errc{} || stop != end) return {};
+  const char* begin = name.data() + prefix.size();
+  const auto [stop, error] = std::from_chars(begin, begin + kGenerationDigits, generation, 16);
+  if (error != std::errc{} || stop != begin + kGenerationDigits) return {};
   return generation;
 }
 
-Result<std::vector<std::uint64_t>> list_generations(Disk& disk, const std::string& directory) {
-  KVSYNCFS_ASSIGN(const std::vector<std::string> names, disk.list(directory));
-  std::vector<std::uint64_t> generations;
-  for (const std::string& name : names)
-    if (const auto generation = generation_of(name)) generations.push_back(*generation);
-  std::sort(generations.begin(), generations.end());
-  return generations;
+struct Names {
+  std::vector<std::uint64_t> generations;  // of the log's files, in order
+  std::optional<std::uint64_t> newest;     // of the notes, the highest
+};
+
+Result<Names> list_names(Disk& disk, const std::string& directory) {
+  KVSYNCFS_ASSIGN(const std::vector<std::string> listed, disk.list(directory));
+  Names names;
+  for (const std::string& name : listed) {
+    if (const auto generation = generation_of(name, "", kSuffix))
+      names.generations.push_back(*generation);
+    if (const auto newest = generation_of(name, kNotePrefix, ""))
+      names.newest = std::max(names.newest.value_or(0), *newest);
+  }
+  std::sort(names.generations.begin(), names.generations.end());
+  return names;
 }
 
 /// One log file through a window, so that small batches do not cost a read each.
@@ -102,9 +114,11 @@ class Scanner {
       : disk_(disk), options_(options), visit_(visit) {}
 
   Result<LogScan> run() {
-    KVSYNCFS_ASSIGN(const auto generations, list_generations(disk_, options_.directory));
+    KVSYNCFS_ASSIGN(const Names names, list_names(disk_, options_.directory));
+    KVSYNCFS_TRY(check_newest(names));
+    scan_.newest = names.newest;
     bool ended = false;
-    for (const std::uint64_t generation : generations) {
+    for (const std::uint64_t generation : names.generations) {
       KVSYNCFS_ASSIGN(BatchReader reader, open(generation));
       ScannedFile& file = scan_.files.emplace_back();
       file.generation = generation;
@@ -122,6 +136,17 @@ class Scanner {
   }
 
  private:
+  Status check_newest(const Names& names) const {
+    const std::uint64_t newest = names.newest.value_or(0);
+    if (newest == 0 ||
+        std::binary_search(names.generations.begin(), names.generations.end(), newest))
+      return {};
+    return Error(Code::kCorrupt,
+                 fmt::format("{} is missing, with what was safe in it (without {} nobody asks)",
+                             log_file_path(options_.directory, newest),
+                             newest_note_path(options_.directory, newest)));
+  }
+
   Result<BatchReader> open(std::uint64_t generation) {
     const std::string path = log_file_path(options_.directory, generation);
     KVSYNCFS_ASSIGN(auto file, disk_.open(path, OpenMode::kRead, true));
@@ -202,17 +227,15 @@ std::string log_file_path(const std::string& directory, std::uint64_t generation
   return fmt::format("{}/{:016x}{}", directory, generation, kSuffix);
 }
 
+std::string newest_note_path(const std::string& directory, std::uint64_t generation) {
+  return fmt::format("{}/{}{:016x}", directory, kNotePrefix, generation);
+}
+
 Result<LogScan> scan_log(Disk& disk, const LocalLogOptions& options,
                          const EntryVisitor& visit) try {
   return Scanner(disk, options, visit).run();
 } catch (const std::bad_alloc&) {
   return Error(Code::kNoMemory, options.directory);
-}
-
-Result<LogReport> check_local_log(Disk& disk, const LocalLogOptions& options,
-                                  const std::function<void(Position, std::string_view)>& visit) {
-  KVSYNCFS_ASSIGN(const LogScan scan, scan_log(disk, options, visit));
-  return scan.report;
 }
 
 }  // namespace kvsyncfs

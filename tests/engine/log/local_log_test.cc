@@ -100,9 +100,9 @@ TEST_F(LocalLog, MemoryIsBoundedByWritingLargeBatchesUnasked) {
   for (int i = 0; i < 30; ++i) append(entry);
   EXPECT_EQ(log_->durable(), Position{0});
   EXPECT_GE(log_->held_bytes(), 30u * 1000);
-  const auto scan = check_local_log(disk_, options_, {});
+  const auto scan = scan_log(disk_, options_, {});
   ASSERT_TRUE(scan);
-  EXPECT_GE(scan->last.value, 15u) << "a full batch was written before anybody synced";
+  EXPECT_GE(scan->report.last.value, 15u) << "a full batch was written before anybody synced";
 }
 
 TEST_F(LocalLog, EntryThatJustFitsIsTakenOneByteMoreIsNot) {

@@ -33,9 +33,9 @@ class LocalLogRecovery : public LocalLogTest {
       const std::uint64_t confirmed = log_->durable().value;
       const auto keep = random() % 3;
       crash([&](std::size_t) { return keep == 2 || (keep == 1 && random() % 2 == 0); });
-      const auto report = check_local_log(disk_, options_, {});
-      ASSERT_TRUE(report) << describe(report.error());
-      const std::uint64_t left = std::max(report->last.value, applied);
+      const auto scan = scan_log(disk_, options_, {});
+      ASSERT_TRUE(scan) << describe(scan.error());
+      const std::uint64_t left = std::max(scan->report.last.value, applied);
       ASSERT_GE(left, confirmed);
       ASSERT_LE(left, model.size());
       model.resize(left);
@@ -75,9 +75,9 @@ TEST_F(LocalLogRecovery, TornTailIsDropped) {
       if (std::string_view(torn).substr(0, end) == std::string_view(whole).substr(0, end)) continue;
       disk_.set_contents(path, torn);
       Entries found;
-      const auto report = check_local_log(
-          disk_, options_, [&](Position, std::string_view e) { found.emplace_back(e); });
-      ASSERT_TRUE(report) << "cut at " << cut << ": " << describe(report.error());
+      const auto scan =
+          scan_log(disk_, options_, [&](Position, std::string_view e) { found.emplace_back(e); });
+      ASSERT_TRUE(scan) << "cut at " << cut << ": " << describe(scan.error());
       ASSERT_EQ(found, Entries{"one"}) << "cut at " << cut;
     }
   }
@@ -108,16 +108,21 @@ TEST_F(LocalLogRecovery, TornBytesAreReported) {
   commit("one");
   commit("torn");
   log_.reset();
-  EXPECT_EQ(check_local_log(disk_, options_, {})->torn_bytes, 0u);
+  EXPECT_EQ(scan_log(disk_, options_, {})->report.torn_bytes, 0u);
   const std::string path = written_file();
   std::string bytes = disk_.contents(path);
   bytes[kBatchUnit + batch_size("torn") - 1] ^= 1;
   disk_.set_contents(path, bytes);
-  const auto report = check_local_log(disk_, options_, {});
-  ASSERT_TRUE(report);
-  EXPECT_EQ(report->torn_bytes, kBatchUnit);
-  EXPECT_EQ(report->first, Position{1});
-  EXPECT_EQ(report->last, Position{1});
+  const auto scan = scan_log(disk_, options_, {});
+  ASSERT_TRUE(scan);
+  EXPECT_EQ(scan->report.torn_bytes, kBatchUnit);
+  EXPECT_EQ(scan->report.first, Position{1});
+  EXPECT_EQ(scan->report.last, Position{1});
+  std::vector<std::string> told;
+  options_.warn = [&](std::string_view line) { told.emplace_back(line); };
+  open();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("4096 bytes"), std::string::npos) << told[0];
 }
 
 TEST_F(LocalLogRecovery, AnyFlippedByteInTheMiddleIsCorrupt) {
@@ -207,7 +212,7 @@ TEST_F(LocalLogRecovery, BatchAtAWrongPlaceIsNotTheLog) {
   next.file_offset = kBatchUnit;
   next.first = Position{2};
   next.durable = Position{1};
-  const auto entries = [&] { return check_local_log(disk_, options_, {})->last.value; };
+  const auto entries = [&] { return scan_log(disk_, options_, {})->report.last.value; };
   put(next);
   ASSERT_EQ(entries(), 2u)
       << "the batch is right, so that the wrong ones below differ in one thing";

@@ -21,10 +21,9 @@ std::uint64_t share(std::uint64_t size, std::uint64_t parts, std::uint64_t max) 
 
 /// Two copies, so that one bad sector does not lose a store.
 Status write_superblock(Disk& disk, const std::string& store, const Superblock& superblock) {
-  const std::string copy = encode(superblock);
+  const std::string bytes = encode_superblock_file(superblock);
   KVSYNCFS_ASSIGN(auto file, disk.open(superblock_path(store), OpenMode::kCreateNew));
-  const Bytes pieces[] = {as_bytes(copy), as_bytes(copy)};
-  KVSYNCFS_TRY(file->write_at(0, pieces));
+  KVSYNCFS_TRY(file->write_at(0, as_bytes(bytes)));
   KVSYNCFS_TRY(file->sync());
   return disk.sync_directory(store);
 }
@@ -41,16 +40,9 @@ Result<Superblock> Engine::superblock(Disk& disk, const std::string& store) {
   KVSYNCFS_ASSIGN(const std::size_t size,
                   (*file)->read_at(0, {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()}));
   bytes.resize(size);
-  const auto copy_at = [&](std::size_t at) {
-    return decode_superblock(at <= bytes.size()
-                                 ? std::string_view(bytes).substr(at, kSuperblockSize)
-                                 : std::string_view{});
-  };
-  auto first = copy_at(0);
-  if (first || first.error().code == Code::kNewerFormat) return first;
-  auto second = copy_at(kSuperblockSize);
-  if (second || second.error().code == Code::kNewerFormat) return second;
-  return Error(first.error().code, superblock_path(store) + ": " + first.error().detail);
+  auto superblock = decode_superblock_file(bytes);
+  if (superblock || superblock.error().code == Code::kNewerFormat) return superblock;
+  return Error(superblock.error().code, superblock_path(store) + ": " + superblock.error().detail);
 }
 
 Status Engine::format(Disk& disk, Clock& clock, const FormatOptions& options) {

@@ -88,7 +88,6 @@ Status Segment::read(std::uint64_t offset, MutableBytes out) {
 
 Status Segment::read_pages(std::uint64_t page, MutableBytes out) {
   KVSYNCFS_ASSIGN(const std::size_t size, file_->read_at(page * kPageSize, out));
-  counts_.read_bytes.fetch_add(size, std::memory_order_relaxed);
   const std::uint64_t count = out.size() / kPageSize;
   std::uint64_t bad_count = 0, first_bad = 0;
   // Without the lock: the caller saw the batch under it, and a batch's checksums stay where they

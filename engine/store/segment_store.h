@@ -59,7 +59,6 @@ struct StoreCounters {
   std::uint64_t appended_bytes = 0;  ///< data bytes of users
   std::uint64_t moved_bytes = 0;     ///< data bytes of the cleaner
   std::uint64_t written_bytes = 0;   ///< all bytes written to segment files
-  std::uint64_t read_bytes = 0;
   std::uint64_t corrupt_pages = 0;
   std::uint64_t files_bytes = 0;  ///< space of segment files now
   std::uint64_t segment_count = 0;

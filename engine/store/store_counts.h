@@ -7,7 +7,7 @@
 namespace kvsyncfs {
 
 struct StoreCounts {
-  std::atomic<std::uint64_t> appended_bytes = 0, moved_bytes = 0, written_bytes = 0, read_bytes = 0,
+  std::atomic<std::uint64_t> appended_bytes = 0, moved_bytes = 0, written_bytes = 0,
                              corrupt_pages = 0;
 };
 

@@ -176,7 +176,6 @@ class SimWatch final : public etcd::EtcdWatch {
     const auto& state = *etcd_.state_;
     if (next_ <= state.compacted) return Code::kStale;
     etcd::WatchBatch batch;
-    batch.revision = state.revision;
     std::uint64_t room = 1 + etcd_.random_.below(5);
     const bool stands = silent_ || !etcd_.has_quorum_ || hit(etcd_.faults.slow_watch);
     std::size_t in_revision = 0;

@@ -99,7 +99,6 @@ struct WatchRequest {
   std::int64_t start_revision = 0;  ///< inclusive; 0: from now on
 };
 struct WatchBatch {
-  std::int64_t revision = 0;
   std::vector<KeyValue> puts;  ///< in order; the changes of one revision may come in two batches
 };
 

@@ -331,7 +331,6 @@ Result<WatchBatch> parse_watch(std::string_view text, bool* created) {
   KVSYNCFS_ASSIGN(const json::value value, parse(text, "a watch"));
   KVSYNCFS_ASSIGN(Fields fields, unwrap(value, "a watch"));
   WatchBatch batch;
-  batch.revision = revision_of(fields);
   *created = fields.flag("created");
   if (fields.number("compact_revision") != 0) return Error(Code::kStale, "etcd: compacted");
   if (fields.flag("canceled"))

@@ -53,6 +53,8 @@ Membership::Membership(etcd::EtcdClient& client, Clock& clock, const std::string
 
 Status Membership::announce(const Member& member, std::int64_t lease, std::uint64_t deadline_ns) {
   KVSYNCFS_ASSIGN(std::string line, encode_member(member));
+  const auto seen = map();
+  if (const Member* shown = seen->find(member.id); shown != nullptr && *shown == member) return {};
   // The key of a session is the same in every generation of the log.
   const std::string session =
       etcd::LogKeys(volume_, 1).session(member.name, member.incarnation.value);

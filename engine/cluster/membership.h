@@ -47,9 +47,10 @@ class Membership {
   /// Client and clock outlive it. Requires a volume's name (log_keys.h).
   Membership(etcd::EtcdClient& client, Clock& clock, const std::string& volume);
 
-  /// Writes the line of this node, over an earlier one. `lease`: EtcdLog::lease() of the log that
-  /// was opened with the member's name and incarnation. Of two lines of one life the later call's
-  /// may be lost to the earlier one's if that timed out; so say it again now and then.
+  /// Writes the line of this node, over an earlier one; nothing if map() shows it as it is: etcd
+  /// keeps each change until it is compacted. `lease`: EtcdLog::lease() of the log that was opened
+  /// with the member's name and incarnation. A call that timed out may still write its line, later
+  /// than the next call; so go on with announce() and refresh() now and then.
   /// Errors: kInvalid (see encode_member), kFenced (the session has ended), those of EtcdClient.
   Status announce(const Member& member, std::int64_t lease, std::uint64_t deadline_ns);
 

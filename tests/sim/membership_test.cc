@@ -85,6 +85,21 @@ TEST_F(MembershipTest, TheEpochGrowsByOneWithEachChangeAndWithNothingElse) {
   EXPECT_EQ(map->members, std::vector{member(1)});  // a map that somebody has does not change
 }
 
+TEST_F(MembershipTest, ALineThatIsThereIsNotWrittenAgain) {
+  const auto log = open_log("n1");
+  ASSERT_TRUE(here.announce(member(1), log->lease(), deadline()));
+  (void)read(here);
+  const std::int64_t revision = etcd.revision();
+  ASSERT_TRUE(here.announce(member(1), log->lease(), deadline()));
+  EXPECT_EQ(etcd.revision(), revision);
+  Member changed = member(1);
+  changed.free_bytes = 1;
+  put("n1", *encode_member(changed));  // a call that came late
+  (void)read(here);
+  ASSERT_TRUE(here.announce(member(1), log->lease(), deadline()));
+  EXPECT_EQ(read(here)->members, std::vector{member(1)});
+}
+
 TEST_F(MembershipTest, AMemberGoesWithItsLease) {
   const auto first = open_log("n1"), second = open_log("n2");
   ASSERT_TRUE(here.announce(member(1), first->lease(), deadline()));
@@ -121,6 +136,13 @@ TEST_F(MembershipTest, AnAnnouncementWithoutALeaseThatLivesIsFenced) {
 }
 
 TEST_F(MembershipTest, ALineThatCannotBeReadHidesNoOtherNode) {
+  put("n9", "{}");
+  EXPECT_EQ(read(here)->epoch, 1u);
+  put("n8", "{}");
+  EXPECT_EQ(read(here)->epoch, 2u);  // somebody came, whoever it is
+  etcd::Txn txn;
+  txn.success = {etcd::Delete{"/kvsyncfs/v/members/n8", "/kvsyncfs/v/members/n9~"}};
+  ASSERT_TRUE(etcd.carry_out(txn));
   const auto log = open_log("n4");
   ASSERT_TRUE(here.announce(member(4), log->lease(), deadline()));
   put("n1", "{}");
@@ -167,7 +189,9 @@ TEST_F(MembershipTest, WithoutQuorumTheMapStays) {
   ASSERT_TRUE(here.announce(member(1), log->lease(), deadline()));
   const auto map = read(here);
   etcd.lose_quorum();
-  EXPECT_EQ(here.announce(member(1), log->lease(), deadline()).error().code, Code::kTimeout);
+  Member changed = member(1);
+  changed.free_bytes = 1;
+  EXPECT_EQ(here.announce(changed, log->lease(), deadline()).error().code, Code::kTimeout);
   EXPECT_EQ(here.refresh(deadline()).error().code, Code::kTimeout);
   EXPECT_EQ(here.map(), map);
 }

@@ -78,12 +78,19 @@ Result<CommandResult> RocksCatalog::apply_one(Position position, std::uint32_t i
   return std::move(run.result);
 }
 
+/// What a command says of the catalog, as every replica of it says. That this one cannot read a
+/// record is none: another one can, and all later commands would stand on different states. fsck
+/// passes over commands that meet damage, so that it comes to where it can mend.
+bool RocksCatalog::is_verdict(Code code) const {
+  if (code == Code::kCorrupt) return for_check_;
+  return code != Code::kIo && code != Code::kNoMemory && code != Code::kNewerFormat;
+}
+
 /// A command that fails changes nothing, so running it again would fail again: only the last one of
 /// an entry has to move the cursor on disk, and to note the request.
 Result<CommandResult> RocksCatalog::skip_failed(const Error& error, const Cursor& cursor, bool last,
                                                 const std::optional<Origin>& origin) {
-  // The disk's word is no verdict of the command: all later ones would stand on a wrong state.
-  if (error.code == Code::kIo) return error;
+  if (!is_verdict(error.code)) return error;
   if (last) {
     batch_.Clear();
     CommandRun nothing(*tables_, batch_, {}, 0);

@@ -28,12 +28,13 @@ Status Catalog::format(Disk& disk, const CatalogOptions& options, std::uint32_t 
 Result<std::unique_ptr<Catalog>> Catalog::open(Disk& disk, const CatalogOptions& options) {
   KVSYNCFS_ASSIGN(auto tables, Tables::open(disk, options, false));
   return std::unique_ptr<Catalog>(
-      std::make_unique<RocksCatalog>(std::move(tables), options.read_only));
+      std::make_unique<RocksCatalog>(std::move(tables), options));
 }
 
-RocksCatalog::RocksCatalog(std::unique_ptr<Tables> tables, bool read_only)
+RocksCatalog::RocksCatalog(std::unique_ptr<Tables> tables, const CatalogOptions& options)
     : tables_(std::move(tables)),
-      read_only_(read_only),
+      read_only_(options.read_only),
+      for_check_(options.for_check),
       applied_(tables_->cursor().applied.value),
       begun_(tables_->cursor().applied),
       durable_(tables_->cursor().applied) {}

@@ -81,7 +81,7 @@ struct CatalogOptions {
   std::uint64_t block_cache_bytes = 32u << 20;
   std::uint64_t memtable_bytes = 64u << 20;  ///< checkpoint when memtable_bytes() passes it
   bool read_only = false;  ///< apply still works, in memory only; nothing reaches the disk
-  bool for_check = false;  ///< a segment's record that does not decode does not refuse the catalog
+  bool for_check = false;  ///< damage refuses neither the catalog nor the commands behind it
 };
 
 /// How fsck tells what it finds, and what it is told of the world around the catalog.
@@ -108,9 +108,9 @@ class Catalog {
 
   /// Applies one log entry. One result per command; a command already applied (replay) has an empty
   /// result with status ok; all of a session that does not live have kFenced, all of a request that
-  /// the session has had kStale. Errors: kCorrupt (undecodable entry; or position is not the next
-  /// one), kIo, kNoSpace (RocksDB refused: the catalog stops and every later apply fails the same
-  /// way).
+  /// the session has had kStale. Errors: kCorrupt (position is not the next one; or a command
+  /// needs a record that does not decode), kIo, kNoMemory, kNoSpace (RocksDB refused). The catalog
+  /// stops: every later apply fails the same way.
   virtual Result<std::vector<CommandResult>> apply(Position position,
                                                    const Transaction& transaction) = 0;
   /// Last applied position.

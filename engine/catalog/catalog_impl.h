@@ -15,7 +15,7 @@ namespace kvsyncfs {
 
 class RocksCatalog final : public Catalog {
  public:
-  RocksCatalog(std::unique_ptr<Tables> tables, bool read_only);
+  RocksCatalog(std::unique_ptr<Tables> tables, const CatalogOptions& options);
 
   Result<std::vector<CommandResult>> apply(Position position,
                                            const Transaction& transaction) override;
@@ -68,13 +68,14 @@ class RocksCatalog final : public Catalog {
                                   const Transaction& transaction);
   Result<CommandResult> skip_failed(const Error& error, const Cursor& cursor, bool last,
                                     const std::optional<Origin>& origin);
+  bool is_verdict(Code code) const;
   bool has_had(const Origin& origin) const;
 
   std::unique_ptr<Tables> tables_;
-  const bool read_only_;
+  const bool read_only_, for_check_;
   std::function<void(const ExtentChange&)> observer_;
   rocksdb::WriteBatch batch_;    ///< of the command being applied; kept for its memory
-  std::optional<Error> failed_;  ///< RocksDB refused a write: nothing can be applied any more
+  std::optional<Error> failed_;  ///< of an apply: nothing can be applied any more
   std::atomic<std::uint64_t> applied_;
   Position begun_;              ///< begin_checkpoint ran here
   bool is_unfinished_ = false;  ///< nobody waited for the end of the checkpoint that began last

@@ -105,7 +105,19 @@ TEST_F(CatalogFsck, DamagedRecordsAreErrorsOfTheirReads) {
   EXPECT_EQ(catalog->inode({500}).error().code, Code::kCorrupt);
   EXPECT_EQ(catalog->lookup(directory, "bad").error().code, Code::kCorrupt);
   EXPECT_EQ(catalog->extents(file, 0, 1000, 10).error().code, Code::kCorrupt);
-  EXPECT_EQ(catalog.code(catalog.unlink("bad", directory)), Code::kCorrupt);
+}
+
+TEST_F(CatalogFsck, DamagedRecordThatACommandNeedsEndsTheApply) {
+  write([&](auto& batch) { put(batch, dentry_key(directory, "bad"), "junk"); });
+  catalog.reopen();
+  const Position next{catalog->applied().value + 1};
+  const Transaction damaged{{catalog.unlink("bad", directory)}},
+      good{{catalog.unlink("e", directory)}};
+  EXPECT_EQ(catalog->apply(next, damaged).error().code, Code::kCorrupt);
+  EXPECT_EQ(catalog->applied(), Position{next.value - 1}) << "another replica may go on from here";
+  EXPECT_EQ(catalog->apply(next, good).error().code, Code::kCorrupt) << "nothing stands on it";
+  reopen_for_check();
+  EXPECT_EQ(catalog.code(damaged.commands[0]), Code::kCorrupt) << "fsck goes on to mend it";
 }
 
 TEST_F(CatalogFsck, DamagedSegmentRecordRefusesToOpenButForTheCheck) {

@@ -151,7 +151,7 @@ Status EngineImpl::replay_log() {
   const Position applied = catalog_->applied();
   KVSYNCFS_TRY(
       log_->start(applied, [this](Position p, std::string_view entry) { apply_entry(p, entry); }));
-  KVSYNCFS_TRY(alive());
+  if (failure_) return *failure_;
   replaying_ = false;
   checkpointed_ = applied;
   last_sync_ns_ = last_checkpoint_ns_ = clock_.boot_ns();

@@ -130,6 +130,40 @@ TEST_F(RepairSim, ReferenceOfNoLengthIsDamageAndNoLoop) {
   expect_values(disk, values);
 }
 
+/// The log's unlink needs an entry that does not decode: mount says so, repair goes past it.
+TEST_F(RepairSim, LogThatMeetsADamagedRecordIsNotMountedBeforeARepair) {
+  SimDisk disk;
+  ASSERT_TRUE(EngineWorld::format(disk));
+  const std::map<std::string, std::string> values{{"kept", value_of(1, 5000)}};
+  InodeId folder;
+  {
+    auto engine = open(disk, false).value();
+    ASSERT_TRUE(engine->put("kept", as_bytes(values.at("kept"))));
+    ASSERT_TRUE(engine->put("a/gone", as_bytes("bytes")));
+    folder = engine->lookup(kRootInode, "a")->inode;
+    ASSERT_TRUE(engine->close());
+    engine = open(disk, false).value();
+    ASSERT_TRUE(engine->remove("a/gone"));
+    ASSERT_TRUE(engine->sync_all());
+    disk.kill();
+  }
+  {
+    CatalogOptions options;
+    options.directory = std::string(kStore) + "/catalog";
+    const auto tables = Tables::open(disk, options, false).value();
+    Mending harm(*tables);
+    harm.put(dentry_key(folder, "gone").view(), "junk");
+    ASSERT_TRUE(harm.commit(*tables, tables->cursor()));
+    ASSERT_TRUE(tables->begin_flush());
+    ASSERT_TRUE(tables->finish_flush([] { return false; }));
+  }
+  EXPECT_EQ(open(disk, false).error().code, Code::kCorrupt);
+  disk.kill();
+  ASSERT_TRUE(repair(disk));
+  EXPECT_EQ(look(disk), 0u) << found_;
+  expect_values(disk, values);
+}
+
 /// The best victim has a reference that no extent answers: the cleaner could move it for ever.
 TEST_F(RepairSim, ReferenceWithoutExtentIsLeftByTheCleaner) {
   SimDisk disk;

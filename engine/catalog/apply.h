@@ -20,6 +20,7 @@ Status run_command(CommandRun& run, const AllocateCommand& c);
 Status run_command(CommandRun& run, const CloneRangeCommand& c);
 Status run_command(CommandRun& run, const MoveExtentsCommand& c);
 Status run_command(CommandRun& run, const CreateFilledCommand& c);
+Status run_command(CommandRun& run, const AppendExtentsCommand& c);
 // apply_xattr.cc
 Status run_command(CommandRun& run, const SetXattrCommand& c);
 Status run_command(CommandRun& run, const RemoveXattrCommand& c);
@@ -27,6 +28,8 @@ Status run_command(CommandRun& run, const RemoveXattrCommand& c);
 Status run_command(CommandRun& run, const OpenSegmentCommand& c);
 Status run_command(CommandRun& run, const SealSegmentCommand& c);
 Status run_command(CommandRun& run, const DeleteSegmentCommand& c);
+Status run_command(CommandRun& run, const OpenPlacedSegmentCommand& c);
+Status run_command(CommandRun& run, const SetHoldersCommand& c);
 // apply_sessions.cc
 Status run_command(CommandRun& run, const JoinCommand& c);
 Status run_command(CommandRun& run, const EndCommand& c);

@@ -106,6 +106,26 @@ Status run_command(CommandRun& run, const WriteExtentsCommand& c) {
   return finish_write(run, *file, end, c);
 }
 
+Status run_command(CommandRun& run, const AppendExtentsCommand& c) {
+  KVSYNCFS_ASSIGN(StagedInode * file, load_written(run, c.inode));
+  std::vector<Extent> extents;
+  std::uint64_t end = file->inode.size;
+  for (const auto& piece : c.pieces) {
+    if (!is_file_range(end, piece.length)) return Code::kFileTooBig;
+    extents.push_back({end, piece.length, piece.segment, piece.segment_offset});
+    end += piece.length;
+  }
+  KVSYNCFS_TRY(check_extents(run, extents));
+  if (extents.size() > 1) run.expect_several_edits();
+  for (const Extent& e : extents)
+    KVSYNCFS_TRY(run.replace(*file, e.file_offset, e.length, {&e, 1}));
+  file->inode.size = end;
+  file->inode.mtime = c.time;
+  CommandRun::touch(*file, c.time);
+  run.result.inode = c.inode;
+  return {};
+}
+
 Status run_command(CommandRun& run, const WriteInlineCommand& c) {
   KVSYNCFS_ASSIGN(StagedInode * file, load_written(run, c.inode));
   std::uint64_t end = 0;

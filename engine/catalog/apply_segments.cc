@@ -9,6 +9,26 @@ Status run_command(CommandRun& run, const OpenSegmentCommand&) {
   return {};
 }
 
+Status run_command(CommandRun& run, const OpenPlacedSegmentCommand& c) {
+  if (!are_holders(c.owner, c.holders)) return Code::kInvalid;
+  SegmentRecord record;
+  record.owner = c.owner;
+  record.holders = c.holders;
+  run.result.segment = {run.new_id()};
+  run.put_segment(run.result.segment, record);
+  return {};
+}
+
+Status run_command(CommandRun& run, const SetHoldersCommand& c) {
+  if (!are_holders(c.owner, c.holders)) return Code::kInvalid;
+  auto record = run.find_segment(c.segment);
+  if (!record) return Code::kNotFound;
+  record->owner = c.owner;
+  record->holders = c.holders;
+  run.put_segment(c.segment, *record);
+  return {};
+}
+
 Status run_command(CommandRun& run, const SealSegmentCommand& c) {
   auto record = run.find_segment(c.segment);
   if (!record) return Code::kNotFound;

@@ -212,6 +212,31 @@ struct CreateFilledCommand {
   Timestamp time;
   std::vector<Extent> extents;
 };
+/// A new open segment of a cluster; its id is result.segment. Errors: kInvalid (the owner is not
+/// among the holders, a zero, one twice, none or more than kHoldersMax).
+struct OpenPlacedSegmentCommand {
+  NodeId owner;
+  std::vector<NodeId> holders;
+};
+/// From now on these have the segment's bytes, whoever had them before. Errors: kNotFound, and
+/// those of OpenPlacedSegment.
+struct SetHoldersCommand {
+  SegmentId segment;
+  NodeId owner;
+  std::vector<NodeId> holders;
+};
+/// Bytes already on their holders' disks come to the end of a file, wherever that is: O_APPEND of a
+/// cluster. The file's end afterwards is result.attributes.size. Errors: kStale (the inode or a
+/// segment is gone), kInvalid, kFileTooBig.
+struct AppendExtentsCommand {
+  struct Piece {
+    SegmentId segment;
+    std::uint64_t segment_offset = 0, length = 0;
+  };
+  InodeId inode;
+  std::vector<Piece> pieces;
+  Timestamp time;  ///< becomes mtime and ctime
+};
 
 using Command =
     std::variant<CreateCommand, LinkCommand, UnlinkCommand, RenameCommand, SetAttrCommand,
@@ -219,7 +244,8 @@ using Command =
                  SetXattrCommand, RemoveXattrCommand, ReclaimCommand, OpenSegmentCommand,
                  SealSegmentCommand, DeleteSegmentCommand, MoveExtentsCommand, JoinCommand,
                  EndCommand, HoldOrphansCommand, AcquireLockCommand, ReleaseLockCommand,
-                 CancelLockCommand, CreateFilledCommand>;
+                 CancelLockCommand, CreateFilledCommand, OpenPlacedSegmentCommand,
+                 SetHoldersCommand, AppendExtentsCommand>;
 
 inline constexpr std::uint32_t kReclaimExtentsMax = 4096;
 inline constexpr std::size_t kLocksPerFileMax = 4096;   ///< of one kind, waits included

@@ -235,6 +235,30 @@ void get(Reader& r, CreateFilledCommand& c) {
   get_list(r, c.extents, 32, get_extent);
 }
 
+void get_nodes(Reader& r, NodeId& owner, std::vector<NodeId>& holders) {
+  owner.value = r.u64();
+  get_list(r, holders, 8, [](Reader& in) { return NodeId{in.u64()}; });
+}
+
+void get(Reader& r, OpenPlacedSegmentCommand& c) { get_nodes(r, c.owner, c.holders); }
+
+void get(Reader& r, SetHoldersCommand& c) {
+  c.segment = get_segment(r);
+  get_nodes(r, c.owner, c.holders);
+}
+
+void get(Reader& r, AppendExtentsCommand& c) {
+  c.inode = get_inode(r);
+  c.time = get_time(r);
+  get_list(r, c.pieces, 24, [](Reader& in) {
+    AppendExtentsCommand::Piece piece;
+    piece.segment = get_segment(in);
+    piece.segment_offset = in.u64();
+    piece.length = in.u64();
+    return piece;
+  });
+}
+
 std::optional<Origin> get_origin(Reader& r) {
   Origin origin;
   origin.node.value = r.u64();
@@ -247,7 +271,7 @@ std::optional<Origin> get_origin(Reader& r) {
 
 // The tag of a command is one more than its place in the variant; the encoder's tags are fixed
 // numbers, so this ties the two together.
-static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kCreateFilled));
+static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kAppendExtents));
 
 template <std::size_t index = 0>
 bool get_tagged(Reader& r, std::size_t tag, std::vector<Command>& out) {

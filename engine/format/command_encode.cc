@@ -238,6 +238,35 @@ void put(Writer& w, const CreateFilledCommand& c) {
   put_extents(w, c.extents);
 }
 
+void put_nodes(Writer& w, NodeId owner, const std::vector<NodeId>& holders) {
+  w.u64(owner.value);
+  w.u32(static_cast<std::uint32_t>(holders.size()));
+  for (const NodeId holder : holders) w.u64(holder.value);
+}
+
+void put(Writer& w, const OpenPlacedSegmentCommand& c) {
+  tag(w, CommandTag::kOpenPlacedSegment);
+  put_nodes(w, c.owner, c.holders);
+}
+
+void put(Writer& w, const SetHoldersCommand& c) {
+  tag(w, CommandTag::kSetHolders);
+  w.u64(c.segment.value);
+  put_nodes(w, c.owner, c.holders);
+}
+
+void put(Writer& w, const AppendExtentsCommand& c) {
+  tag(w, CommandTag::kAppendExtents);
+  w.u64(c.inode.value);
+  put_time(w, c.time);
+  w.u32(static_cast<std::uint32_t>(c.pieces.size()));
+  for (const auto& piece : c.pieces) {
+    w.u64(piece.segment.value);
+    w.u64(piece.segment_offset);
+    w.u64(piece.length);
+  }
+}
+
 }  // namespace
 
 std::uint8_t version_of(const Transaction& transaction) {

@@ -36,6 +36,9 @@ enum class CommandTag : std::uint8_t {
   kReleaseLock = 21,
   kCancelLock = 22,
   kCreateFilled = 23,
+  kOpenPlacedSegment = 24,
+  kSetHolders = 25,
+  kAppendExtents = 26,
 };
 
 // Bits of the flag byte that says which optional fields of a command follow.

@@ -1,5 +1,7 @@
 #include "engine/format/records.h"
 
+#include <algorithm>
+
 #include "engine/format/codec.h"
 #include "engine/format/timestamp_codec.h"
 
@@ -7,7 +9,7 @@ namespace kvsyncfs {
 
 namespace {
 constexpr std::uint8_t kInodeVersion = 1;
-constexpr std::uint8_t kSegmentVersion = 1;
+constexpr std::uint8_t kLoneSegmentVersion = 1, kPlacedSegmentVersion = 2;
 constexpr std::uint8_t kSessionVersion = 1;
 constexpr std::uint8_t kFreeOrphanVersion = 1, kHeldOrphanVersion = 2;
 
@@ -58,23 +60,45 @@ Result<Inode> decode_inode(std::string_view bytes) {
 std::string encode(const SegmentRecord& record) {
   std::string out;
   Writer w(out);
-  w.u8(kSegmentVersion);
+  w.u8(record.holders.empty() ? kLoneSegmentVersion : kPlacedSegmentVersion);
   w.u8(static_cast<std::uint8_t>(record.state));
   w.u64(record.length);
   w.u64(record.live_bytes);
+  if (record.holders.empty()) return out;
+  w.u64(record.owner.value);
+  w.u8(static_cast<std::uint8_t>(record.holders.size()));
+  for (const NodeId holder : record.holders) w.u64(holder.value);
   return out;
 }
 
 Result<SegmentRecord> decode_segment(std::string_view bytes) {
   Reader r(bytes);
-  if (r.u8() != kSegmentVersion) return corrupt("segment record: unknown version");
+  const std::uint8_t version = r.u8();
+  if (version != kLoneSegmentVersion && version != kPlacedSegmentVersion)
+    return corrupt("segment record: unknown version");
   std::uint8_t state = r.u8();
   SegmentRecord record;
   record.length = r.u64();
   record.live_bytes = r.u64();
-  if (!r.done() || (state != 1 && state != 2)) return corrupt("segment record: bad field");
+  bool good = state == 1 || state == 2;
+  if (version == kPlacedSegmentVersion) {
+    record.owner.value = r.u64();
+    const std::uint8_t count = r.u8();
+    for (std::uint8_t i = 0; i < count; ++i) record.holders.push_back({r.u64()});
+    good = good && are_holders(record.owner, record.holders);
+  }
+  if (!r.done() || !good) return corrupt("segment record: bad field");
   record.state = static_cast<SegmentState>(state);
   return record;
+}
+
+bool are_holders(NodeId owner, const std::vector<NodeId>& holders) {
+  std::vector<NodeId> sorted = holders;
+  std::sort(sorted.begin(), sorted.end());
+  return owner.value != 0 && sorted.size() <= kHoldersMax && !sorted.empty() &&
+         sorted.front().value != 0 &&
+         std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() &&
+         std::binary_search(sorted.begin(), sorted.end(), owner);
 }
 
 std::string encode(const SessionRecord& record) {

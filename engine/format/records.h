@@ -85,8 +85,13 @@ struct SegmentRecord {
   std::uint64_t length =
       0;  ///< bytes of the sealed segment (pages, checksum pages included); 0 while open
   std::uint64_t live_bytes = 0;  ///< bytes that extents point at (a shared byte counts each time)
+  NodeId owner = {};                 ///< who appends to it; 0 and nobody on a lone node
+  std::vector<NodeId> holders = {};  ///< who has its bytes, the owner among them
   auto operator<=>(const SegmentRecord&) const = default;
 };
+inline constexpr std::size_t kHoldersMax = 16;
+/// What owner and holders of a segment of a cluster must be.
+bool are_holders(NodeId owner, const std::vector<NodeId>& holders);
 
 std::string encode(const Inode& inode);
 std::string encode(const SegmentRecord& record);

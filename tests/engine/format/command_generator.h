@@ -82,6 +82,17 @@ class CommandGenerator {
       case 22:
         return CreateFilledCommand{{number()}, text(), u32(),  u32(),
                                    u32(),      u32(),  time(), list([&] { return extent(); })};
+      case 23:
+        return OpenPlacedSegmentCommand{{number()}, list([&] { return NodeId{number()}; })};
+      case 24:
+        return SetHoldersCommand{{number()}, {number()}, list([&] { return NodeId{number()}; })};
+      case 25:
+        return AppendExtentsCommand{
+            {number()},
+            list([&] {
+              return AppendExtentsCommand::Piece{{number()}, number(), number()};
+            }),
+            time()};
       default:
         return MoveExtentsCommand{list([&] {
           return MoveExtentsCommand::Move{{number()}, extent(), {number()}, number()};

@@ -66,6 +66,19 @@ TEST(RecordFormat, GoldenBytesOfSegment) {
   EXPECT_EQ(decode_segment(encode(record)).value(), record);
 }
 
+TEST(RecordFormat, GoldenBytesOfPlacedSegment) {
+  const SegmentRecord record{SegmentState::kOpen, 0, 1, {5}, {{5}, {0x0102}}};
+  const std::string expected(
+      "\x02\x01\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
+      "\x05\0\0\0\0\0\0\0\x02\x05\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0",
+      43);
+  EXPECT_EQ(encode(record), expected);
+  EXPECT_EQ(decode_segment(expected).value(), record);
+  std::string not_among = expected;
+  not_among[18] = 6;  // the owner
+  EXPECT_FALSE(decode_segment(not_among));
+}
+
 SessionRecord session() { return {{1025}, {2}, 3, 5000, {4}, 5}; }
 
 TEST(RecordFormat, GoldenBytesOfSession) {

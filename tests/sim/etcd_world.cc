@@ -183,7 +183,7 @@ void EtcdWorld::open(Node& node) {
   EtcdLogOptions options;
   options.volume = kVolume;
   options.node = node.name;
-  options.incarnation = ++names_;
+  options.incarnation = node.incarnation + 1;  // nodes share these numbers
   options.known = node.known;
   options.window = 8;
   options.batch_size_max = 4096;

@@ -100,6 +100,10 @@ class EtcdLog : public SharedLog {
   /// the boot time before which another call is of no use (~0: until there is a new ticket).
   virtual std::uint64_t run_append() = 0;
 
+  /// Drives the ticket's entry until it is applied here, as append() does; at the deadline (boot
+  /// time) it leaves the queue, or stays under way. Errors: those of append.
+  virtual Result<Position> wait(const Ticket& ticket, std::uint64_t deadline_ns) = 0;
+
   /// Appends `entry` on condition that this session has ended: its lease is gone or its node began
   /// another life. Errors: kBusy (it lives), those of append.
   virtual Result<Position> append_end(std::string_view entry, const std::string& node,

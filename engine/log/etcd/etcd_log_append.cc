@@ -29,7 +29,7 @@ Result<Position> EtcdLogImpl::append(std::string_view entry) {
   const std::uint64_t until_ns = deadline(options_.timeout_ns);
   for (;;) {
     auto ticket = enqueue(entry, {});
-    if (ticket) return wait_for(*ticket, until_ns);
+    if (ticket) return wait(*ticket, until_ns);
     if (ticket.error().code != Code::kBusy) return ticket.error();
     std::unique_lock lock(queue_mutex_);  // the queue is full: each step of it wakes us
     const std::uint64_t now_ns = clock_.boot_ns();
@@ -42,7 +42,7 @@ Result<Position> EtcdLogImpl::append_end(std::string_view entry, const std::stri
                                          std::uint64_t incarnation) {
   const std::uint64_t until_ns = deadline(options_.timeout_ns);
   KVSYNCFS_ASSIGN(const Ticket ticket, submit_end(entry, node, incarnation));
-  return wait_for(ticket, until_ns);
+  return wait(ticket, until_ns);
 }
 
 Result<EtcdLog::Ticket> EtcdLogImpl::submit(std::string_view entry) { return enqueue(entry, {}); }
@@ -75,7 +75,7 @@ std::optional<Result<Position>> EtcdLogImpl::take(const Ticket& ticket) {
 }
 
 /// Whoever waits drives the log while nobody else does.
-Result<Position> EtcdLogImpl::wait_for(const Ticket& ticket, std::uint64_t deadline_ns) {
+Result<Position> EtcdLogImpl::wait(const Ticket& ticket, std::uint64_t deadline_ns) {
   for (;;) {
     {
       std::lock_guard lock(queue_mutex_);
@@ -163,7 +163,7 @@ Txn EtcdLogImpl::compose(const Flight& flight) const {
         version_below(keys_.count(), static_cast<std::int64_t>(flight.base + options_.window)));
     if (!flight.end_of_session.empty())
       txn.compares.push_back(version_is(flight.end_of_session, 0));
-    const BatchName name{flight.base, options_.incarnation, flight.number};
+    const BatchName name{flight.base, options_.node, options_.incarnation, flight.number};
     txn.success = {Put{keys_.batch(name), flight.value}, Put{keys_.count(), {}},
                    Range{keys_.count(), {}}};
     if (flight.before.index != 0)
@@ -199,7 +199,7 @@ void EtcdLogImpl::settle_success(const TxnReply& reply) {
     if (!reply.ranges.empty() && reply.ranges[0].items.size() == 1)
       index = static_cast<std::uint64_t>(reply.ranges[0].items[0].version);
     before = flight_->before;
-    key = keys_.batch({flight_->base, options_.incarnation, flight_->number});
+    key = keys_.batch({flight_->base, options_.node, options_.incarnation, flight_->number});
     value = flight_->value;
     landed();
   }

@@ -57,6 +57,7 @@ class EtcdLogImpl final : public EtcdLog {
 
   Result<Ticket> submit(std::string_view entry) override;
   std::optional<Result<Position>> take(const Ticket& ticket) override;
+  Result<Position> wait(const Ticket& ticket, std::uint64_t deadline_ns) override;
   std::uint64_t run_append() override;
   Result<Position> append_end(std::string_view entry, const std::string& node,
                               std::uint64_t incarnation) override;
@@ -96,7 +97,6 @@ class EtcdLogImpl final : public EtcdLog {
 
   // etcd_log_append.cc
   Result<Ticket> enqueue(std::string_view entry, std::string end_of_session);
-  Result<Position> wait_for(const Ticket& ticket, std::uint64_t deadline_ns);
   std::uint64_t send(std::uint64_t deadline_ns);
   std::uint64_t next_sending_ns() const;
   void take_queue();  ///< a flight from the queue; queue_mutex_ is held

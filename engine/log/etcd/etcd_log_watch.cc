@@ -42,7 +42,8 @@ EtcdLogImpl::Applied EtcdLogImpl::apply(std::uint64_t index, const std::string& 
   held_bytes_.fetch_add(value.size(), std::memory_order_relaxed);
 
   std::lock_guard lock(queue_mutex_);
-  if (name->incarnation == options_.incarnation) own_batch_applied(name->number, first);
+  if (name->node == options_.node && name->incarnation == options_.incarnation)
+    own_batch_applied(name->number, first);
   changed_.notify_all();
   return Applied::kDone;
 }

@@ -44,20 +44,24 @@ std::string LogKeys::batches_from(std::uint64_t base) const {
 }
 
 std::string LogKeys::batch(const BatchName& name) const {
-  return fmt::format("{}{:016x}/{:016x}", batches_from(name.base), name.incarnation, name.number);
+  return fmt::format("{}{}/{:016x}/{:016x}", batches_from(name.base), name.node, name.incarnation,
+                     name.number);
 }
 
 std::optional<BatchName> LogKeys::parse_batch(std::string_view key) const {
   const std::string prefix = batches();
   if (!key.starts_with(prefix)) return std::nullopt;
   key.remove_prefix(prefix.size());
-  if (key.size() != 3 * kHexDigits + 2 || key[kHexDigits] != '/' || key[2 * kHexDigits + 1] != '/')
-    return std::nullopt;
+  constexpr std::size_t kTail = 2 * kHexDigits + 2;  // of the incarnation and the number
+  if (key.size() < kHexDigits + 1 + kTail || key[kHexDigits] != '/') return std::nullopt;
+  const std::string_view node = key.substr(kHexDigits + 1, key.size() - kHexDigits - 1 - kTail);
+  const std::string_view tail = key.substr(key.size() - kTail);
   const auto base = parse_hex(key.substr(0, kHexDigits));
-  const auto incarnation = parse_hex(key.substr(kHexDigits + 1, kHexDigits));
-  const auto number = parse_hex(key.substr(2 * kHexDigits + 2));
-  if (!base || !incarnation || !number) return std::nullopt;
-  return BatchName{*base, *incarnation, *number};
+  const auto incarnation = parse_hex(tail.substr(1, kHexDigits));
+  const auto number = parse_hex(tail.substr(kHexDigits + 2));
+  const bool good = is_name(node) && tail[0] == '/' && tail[kHexDigits + 1] == '/';
+  if (!good || !base || !incarnation || !number) return std::nullopt;
+  return BatchName{*base, std::string(node), *incarnation, *number};
 }
 
 bool is_name(std::string_view text) {

@@ -5,7 +5,7 @@
 //   /kvsyncfs/<volume>/session/<node>/<incarnation>     leased; decimal number of its last batch
 //   /kvsyncfs/<volume>/log/<generation>/count           empty; its version: the last batch's index
 //   /kvsyncfs/<volume>/log/<generation>/trim            "<index> <position>": what is trimmed away
-//   /kvsyncfs/<volume>/log/<generation>/e/<base>/<incarnation>/<number>   a batch
+//   /kvsyncfs/<volume>/log/<generation>/e/<base>/<node>/<incarnation>/<number>   a batch
 //
 // Base, incarnation and number are 16 hex digits, generation is decimal. A batch's base is an index
 // that its writer knew to be taken; etcd accepts it only while fewer than kWindow batches came
@@ -26,7 +26,9 @@ namespace kvsyncfs::etcd {
 inline constexpr std::uint64_t kWindow = 1024;
 
 struct BatchName {
-  std::uint64_t base = 0, incarnation = 0, number = 0;
+  std::uint64_t base = 0;
+  std::string node;
+  std::uint64_t incarnation = 0, number = 0;
   bool operator==(const BatchName&) const = default;
 };
 

@@ -14,13 +14,13 @@ TEST(LogKeys, NamesArePinned) {
   EXPECT_EQ(keys.session("n1", 255), "/kvsyncfs/vol/session/n1/00000000000000ff");
   EXPECT_EQ(keys.count(), "/kvsyncfs/vol/log/12/count");
   EXPECT_EQ(keys.trim(), "/kvsyncfs/vol/log/12/trim");
-  EXPECT_EQ(keys.batch({1, 2, 3}),
-            "/kvsyncfs/vol/log/12/e/0000000000000001/0000000000000002/0000000000000003");
+  EXPECT_EQ(keys.batch({1, "n1", 2, 3}),
+            "/kvsyncfs/vol/log/12/e/0000000000000001/n1/0000000000000002/0000000000000003");
 }
 
 TEST(LogKeys, TheKeyOfABatchTellsItsNameAndNoOtherKeyDoes) {
   const LogKeys keys("vol", 1);
-  const BatchName name{~std::uint64_t{0}, 5, 1u << 20};
+  const BatchName name{~std::uint64_t{0}, "a.b_c-D", 5, 1u << 20};
   const std::string key = keys.batch(name);
   EXPECT_EQ(keys.parse_batch(key), name);
   EXPECT_EQ(LogKeys("vol", 2).parse_batch(key), std::nullopt);
@@ -35,9 +35,9 @@ TEST(LogKeys, TheKeyOfABatchTellsItsNameAndNoOtherKeyDoes) {
 
 TEST(LogKeys, BatchesStandInTheOrderOfTheirBases) {
   const LogKeys keys("vol", 1);
-  EXPECT_LT(keys.batch({9, ~std::uint64_t{0}, 7}), keys.batches_from(10));
-  EXPECT_LT(keys.batches_from(10), keys.batch({10, 0, 0}));
-  EXPECT_LT(keys.batch({10, 0, 1}), keys.batch({256, 0, 0}));
+  EXPECT_LT(keys.batch({9, "z", ~std::uint64_t{0}, 7}), keys.batches_from(10));
+  EXPECT_LT(keys.batches_from(10), keys.batch({10, "-", 0, 0}));
+  EXPECT_LT(keys.batch({10, "z", 0, 1}), keys.batch({256, "-", 0, 0}));
 }
 
 TEST(LogKeys, NamesOfVolumesAndNodesCannotReachIntoOtherKeys) {

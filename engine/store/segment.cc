@@ -44,6 +44,24 @@ void Segment::add_batch(std::uint32_t page, std::span<const std::uint32_t> check
   table_.add(page, checksums);
 }
 
+std::uint64_t Segment::batch_end(std::uint64_t length) const {
+  if (length == 0) return 0;
+  std::shared_lock lock(table_mutex_);
+  const PageBatch* batch = table_.find((length - 1) / kPageSize);
+  // One that is damaged is for its readers to tell.
+  return batch != nullptr ? batch->end() * std::uint64_t{kPageSize} : round_up(length, kPageSize);
+}
+
+bool Segment::has_batch(std::uint64_t page, std::span<const std::uint32_t> checksums) const {
+  std::shared_lock lock(table_mutex_);
+  const PageBatch* batch = table_.find(page + 1);
+  if (batch == nullptr || batch->page != page || batch->page_count != checksums.size())
+    return false;
+  for (std::size_t i = 0; i < checksums.size(); ++i)
+    if (table_.checksum(page + 1 + i) != checksums[i]) return false;
+  return true;
+}
+
 std::uint64_t Segment::end_pages() const {
   std::shared_lock lock(table_mutex_);
   return table_.end();

@@ -29,6 +29,12 @@ class Segment {
   /// A batch was written: reads see it from here on. Thread: the writer.
   void add_batch(std::uint32_t page, std::span<const std::uint32_t> checksums);
 
+  /// Where the batch ends that has the byte before `length`; 0 for 0. Bytes.
+  std::uint64_t batch_end(std::uint64_t length) const;
+
+  /// Whether a batch is at that checksum page, with these checksums.
+  bool has_batch(std::uint64_t page, std::span<const std::uint32_t> checksums) const;
+
   /// Requires: loaded or started, also below. Errors: kCorrupt, kIo.
   Status read(std::uint64_t offset, MutableBytes out);
   /// Errors: kCorrupt.

@@ -53,6 +53,12 @@ struct StoreOptions {
   /// called from append and reserve, without any lock of the store that a read needs.
   std::function<Result<SegmentId>()> open_segment;
   std::function<Status(SegmentId, std::uint64_t length_bytes)> seal_segment;
+  /// In a cluster: begins to send a batch, which lies at `page`, to the segment's other holders,
+  /// and returns what waits until all have it on stable storage. It borrows the pieces until then.
+  /// kUnreachable: one of them has it not; the segment is sealed before that batch, and a new one
+  /// opened.
+  using Shipment = std::function<Status()>;
+  std::function<Shipment(SegmentId, std::uint64_t page, std::span<const Bytes> pieces)> ship;
 };
 
 struct StoreCounters {
@@ -69,6 +75,7 @@ struct KnownSegment {
   SegmentId id;
   bool sealed = false;
   std::uint64_t length = 0;  ///< bytes; of an open one what is referred to, so durable
+  bool is_replica = false;   ///< another node appends to it
 };
 
 /// What is known of a segment's file.
@@ -110,8 +117,18 @@ class SegmentStore {
   /// Appends the runs, packed back to back from a fresh page. Runs are borrowed for the call. A run
   /// whose memory and size are page aligned is written without a copy. Each part never crosses a
   /// checksum page. An empty run is not placed. After an error, what was written of this call is
-  /// forgotten. Errors: kNoSpace (cleaner stream only), kIo, kReadOnly, those of the hooks.
+  /// forgotten. In a cluster all of it is on stable storage, here and on the other holders. Errors:
+  /// kNoSpace (cleaner stream only), kIo, kReadOnly, those of the hooks.
   virtual Result<std::vector<Placed>> append(Stream stream, std::span<const Bytes> runs) = 0;
+
+  /// A batch of a segment that another node appends to, as it lies there from `page` on, on stable
+  /// storage when it returns. Batches of a segment come in order; one that is there is not written
+  /// again. The memory is page aligned. Errors: kCorrupt (it is not whole, or not of that place),
+  /// kStale (it does not follow, or the segment is not written here any more), kInvalid (beyond a
+  /// segment), kNoSpace, kIo, kReadOnly.
+  virtual Status write_replica(SegmentId id, std::uint64_t page, Bytes batch) = 0;
+  /// The owner sealed its segment: what lies behind is nobody's. Errors: kIo.
+  virtual Status seal_replica(SegmentId id, std::uint64_t length) = 0;
 
   /// All appended bytes are on stable storage (nothing to do: no system call). Waits for no append.
   /// A failure is final: what it left on the disk cannot be known. Errors: kIo.
@@ -142,5 +159,10 @@ class SegmentStore {
   virtual std::uint64_t free_bytes() const = 0;
   virtual StoreCounters counters() const = 0;
 };
+
+/// Whole data pages from `page` on into `out`, up to the end of their batch; returns the count, at
+/// least one. A bad page further on does not cost the first. Errors: those of read().
+Result<std::size_t> load_pages(SegmentStore& store, SegmentId id, std::uint64_t page,
+                               MutableBytes out);
 
 }  // namespace kvsyncfs

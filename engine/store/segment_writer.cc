@@ -7,6 +7,8 @@ namespace {
 
 /// So many files may wait for a sync before the writer syncs them, which bounds the open files.
 constexpr std::size_t kUnsyncedSegmentsMax = 16;
+/// So many segments in a row may lose a holder under one append.
+constexpr int kLossesMax = 4;
 
 }  // namespace
 
@@ -25,21 +27,38 @@ SegmentWriter::SegmentWriter(Stream stream, Disk& disk, const StoreOptions& opti
 Result<std::vector<Placed>> SegmentWriter::append(std::span<const Bytes> runs) {
   std::lock_guard lock(mutex_);
   std::vector<Placed> placed;
+  int losses = 0;
   for (RunCursor cursor(runs); !cursor.done();) {
     KVSYNCFS_TRY(prepare());
+    const RunCursor before = cursor;
+    const std::size_t placed_before = placed.size();
     const std::uint32_t page_count_max = std::min(kPagesPerBatchMax, pages_left() - 1);
     builder_.build(cursor, segment_->id(), next_page_, segment_->synced_pages(), page_count_max,
                    placed);
-    KVSYNCFS_TRY(write_batch());
+    const Status written = write_batch();
+    if (written) continue;
+    if (written.error().code != Code::kUnreachable || ++losses == kLossesMax)
+      return written.error();
+    KVSYNCFS_TRY(seal());
+    cursor = before;
+    placed.resize(placed_before);
   }
   return placed;
 }
 
 Status SegmentWriter::write_batch() {
+  StoreOptions::Shipment shipment;
+  if (options_.ship) shipment = options_.ship(segment_->id(), next_page_, builder_.pieces());
   // A failed write is overwritten by the next one at the same place.
-  KVSYNCFS_TRY(segment_->file().write_at(next_page_ * kPageSize, builder_.pieces()));
-  segment_->add_batch(next_page_, builder_.checksums());
+  Status written = segment_->file().write_at(next_page_ * kPageSize, builder_.pieces());
   syncer_.wrote(segment_);
+  if (shipment) {
+    if (written) written = syncer_.sync();
+    const Status shipped = shipment();  // in any case: it borrows the pieces
+    if (written) written = shipped;
+  }
+  KVSYNCFS_TRY(written);
+  segment_->add_batch(next_page_, builder_.checksums());
   const auto pages = static_cast<std::uint32_t>(builder_.checksums().size() + 1);
   next_page_ += pages;
   space_.set_left(stream_, pages_left());

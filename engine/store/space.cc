@@ -155,15 +155,37 @@ std::string Space::next_spare_path() {
 
 Status Space::make_spare() {
   const std::string path = next_spare_path();
+  KVSYNCFS_TRY(preallocate(path));
+  std::lock_guard lock(mutex_);
+  spares_.push_back(path);
+  return {};
+}
+
+Status Space::preallocate(const std::string& path) {
   KVSYNCFS_ASSIGN(auto file, disk_.open(path, OpenMode::kCreateNew));
   if (auto allocated = file->allocate(segment_size_); !allocated) {
     file.reset();
     (void)disk_.remove(path);  // the error to tell is the first one
     return allocated;
   }
-  std::lock_guard lock(mutex_);
-  spares_.push_back(path);
   return {};
+}
+
+Status Space::make_file(const std::string& path) {
+  std::lock_guard making(making_mutex_);
+  const std::uint64_t on_disk = room_on_disk();
+  {
+    std::lock_guard lock(mutex_);
+    // The two that the cleaner needs are of the spares or still to be made.
+    const std::uint64_t kept = backed() >= needed(reserved_) ? 0 : kCleanerSegments * segment_size_;
+    if (files_bytes_locked() + segment_size_ + kept > size_ || on_disk < segment_size_)
+      return Error(Code::kNoSpace, directory_);
+    segment_bytes_ += segment_size_;
+  }
+  Status made = preallocate(path);
+  std::lock_guard lock(mutex_);
+  if (!made) segment_bytes_ -= segment_size_;
+  return made;
 }
 
 Status Space::retire(const std::string& path, std::uint64_t file_bytes, bool unused) {

@@ -35,6 +35,9 @@ class Space {
   /// Errors: kNoSpace, kIo.
   Result<std::string> take_spare(Stream stream);
   void return_spare(const std::string& path);
+  /// A new preallocated file of segment_size_bytes for a segment of another node, which leaves what
+  /// this node has reserved. Errors: kNoSpace, kExists, kIo.
+  Status make_file(const std::string& path);
   /// Pages left in the open segment of a stream; 0: it has none.
   void set_left(Stream stream, std::uint64_t pages);
 
@@ -58,7 +61,8 @@ class Space {
   std::uint64_t room_on_disk() const;  // for what is not promised yet; without mutex_
 
   std::string next_spare_path();
-  Status make_spare();                      // under making_mutex_
+  Status make_spare();  // under making_mutex_
+  Status preallocate(const std::string& path);
   Status recycle(const std::string& path);  // under making_mutex_
   void drop_surplus();
 

@@ -7,6 +7,18 @@
 
 namespace kvsyncfs {
 
+Result<std::size_t> load_pages(SegmentStore& store, SegmentId id, std::uint64_t page,
+                               MutableBytes out) {
+  KVSYNCFS_ASSIGN(const std::uint64_t in_batch, store.pages_in_batch_from(id, page));
+  const auto count =
+      static_cast<std::size_t>(std::min<std::uint64_t>(out.size() / kPageSize, in_batch));
+  auto loaded = store.read(id, page * kPageSize, out.first(count * kPageSize));
+  if (loaded) return count;
+  if (count == 1) return loaded.error();
+  KVSYNCFS_TRY(store.read(id, page * kPageSize, out.first(kPageSize)));
+  return std::size_t{1};
+}
+
 Status SegmentStoreImpl::reserve(std::uint64_t bytes) {
   if (options_.read_only) return Error(Code::kReadOnly, options_.directory);
   return space_.reserve(bytes);
@@ -32,7 +44,17 @@ Result<std::uint64_t> SegmentStoreImpl::pages_in_batch_from(SegmentId id, std::u
   return segment->pages_in_batch_from(page);
 }
 
+Status SegmentStoreImpl::write_replica(SegmentId id, std::uint64_t page, Bytes batch) {
+  if (options_.read_only) return Error(Code::kReadOnly, options_.directory);
+  return replicas_.write(id, page, batch);
+}
+
+Status SegmentStoreImpl::seal_replica(SegmentId id, std::uint64_t length) {
+  return options_.read_only ? Status{} : replicas_.seal(id, length);
+}
+
 Status SegmentStoreImpl::remove(SegmentId id) {
+  replicas_.forget(id);
   const SegmentIndex::Taken taken = index_.take(id);
   if (!taken.found) return {};
   return space_.retire(segment_path(options_.directory, id), taken.file_bytes, taken.unused);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/store/replica_writer.h"
 #include "engine/store/segment_index.h"
 #include "engine/store/segment_store.h"
 #include "engine/store/segment_writer.h"
@@ -31,6 +32,8 @@ class SegmentStoreImpl final : public SegmentStore {
   Result<std::vector<PageRange>> scrub(
       SegmentId id, Scrub what, const std::function<void(std::uint64_t bytes)>& progress) override;
   std::optional<SegmentFile> file(SegmentId id) const override;
+  Status write_replica(SegmentId id, std::uint64_t page, Bytes batch) override;
+  Status seal_replica(SegmentId id, std::uint64_t length) override;
   std::uint64_t free_bytes() const override { return space_.free_bytes(); }
   StoreCounters counters() const override;
 
@@ -47,6 +50,7 @@ class SegmentStoreImpl final : public SegmentStore {
   SegmentIndex index_;
   Syncer syncer_;
   SegmentWriter user_, cleaner_;
+  ReplicaWriter replicas_;
 };
 
 }  // namespace kvsyncfs

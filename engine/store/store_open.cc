@@ -37,7 +37,8 @@ SegmentStoreImpl::SegmentStoreImpl(Disk& disk, StoreOptions options)
              options_.read_only ? OpenMode::kRead : OpenMode::kReadWrite, counts_),
       syncer_(disk, options_.directory),
       user_(Stream::kUser, disk, options_, index_, space_, syncer_, counts_),
-      cleaner_(Stream::kCleaner, disk, options_, index_, space_, syncer_, counts_) {}
+      cleaner_(Stream::kCleaner, disk, options_, index_, space_, syncer_, counts_),
+      replicas_(disk, options_, index_, space_, syncer_, counts_) {}
 
 Status SegmentStoreImpl::scan() {
   KVSYNCFS_ASSIGN(const auto names, disk_.list(options_.directory));
@@ -86,6 +87,7 @@ Status SegmentStoreImpl::adopt_sealed(const KnownSegment& known) {
 
 Status SegmentStoreImpl::adopt_open(const KnownSegment& known) {
   const SegmentId id = known.id;
+  if (known.is_replica) return {};  // its owner, or who takes its place, seals it
   SegmentIndex::Info info;
   // Its file's name was not durable yet, so nothing in it is referenced.
   if (!index_.info(id, info)) return options_.read_only ? Status{} : options_.seal_segment(id, 0);
@@ -94,7 +96,7 @@ Status SegmentStoreImpl::adopt_open(const KnownSegment& known) {
       const std::uint64_t pages,
       find_valid_end(segment->file(), options_.volume_tag, id, info.file_bytes / kPageSize,
                      round_up(known.length, kPageSize) / kPageSize));
-  info.expected_bytes = pages * kPageSize;
+  info.expected_bytes = options_.ship ? segment->batch_end(known.length) : pages * kPageSize;
   index_.set_info(id, info);
   if (options_.read_only) return {};
   // The former life may not have synced all of it; the seal must not become durable first.

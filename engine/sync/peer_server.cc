@@ -1,0 +1,62 @@
+#include "engine/sync/peer_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "engine/format/peer_message.h"
+
+namespace kvsyncfs {
+namespace {
+constexpr std::chrono::milliseconds kIdle{50};
+}
+
+void PeerServer::take(Incoming request, Responder responder) {
+  std::lock_guard lock(mutex_);
+  queue_.push_back({std::move(request), std::move(responder)});
+  came_.notify_one();
+}
+
+void PeerServer::run() {
+  std::unique_lock lock(mutex_);
+  if (!came_.wait_for(lock, kIdle, [this] { return !queue_.empty(); })) return;
+  Waiting next = std::move(queue_.front());
+  queue_.pop_front();
+  lock.unlock();
+  next.responder.reply(answer(next.request));
+}
+
+Result<Answer> PeerServer::answer(const Incoming& request) {
+  switch (static_cast<PeerRequest>(request.kind)) {
+    case PeerRequest::kReplicate:
+      return replicate(request);
+    case PeerRequest::kReadPages:
+      return read_pages(request);
+    default:
+      return Error(Code::kUnsupported, fmt::format("request of kind {}", request.kind));
+  }
+}
+
+Result<Answer> PeerServer::replicate(const Incoming& request) {
+  KVSYNCFS_ASSIGN(const BatchPlace place, decode_batch_place(request.head));
+  KVSYNCFS_TRY(store_.write_replica(place.segment, place.page, request.body.bytes()));
+  return Answer{};
+}
+
+Result<Answer> PeerServer::read_pages(const Incoming& request) {
+  KVSYNCFS_ASSIGN(const PagesWanted wanted, decode_pages_wanted(request.head));
+  KVSYNCFS_ASSIGN(const std::uint64_t in_batch,
+                  store_.pages_in_batch_from(wanted.segment, wanted.page));
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(wanted.count, in_batch));
+  const auto pages = std::make_shared<AlignedBuffer>(count * kPageSize);
+  KVSYNCFS_TRY(store_.read(wanted.segment, wanted.page * kPageSize, pages->bytes()));
+  std::vector<std::uint32_t> checksums(count);
+  for (std::size_t i = 0; i < count; ++i)
+    checksums[i] = page_checksum({volume_tag_, wanted.segment, wanted.page + i},
+                                 pages->bytes().subspan(i * kPageSize, kPageSize));
+  return Answer{encode_page_checksums(checksums), {pages->bytes(), pages}};
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,41 @@
+// Answers what other nodes ask of this one's store. Requests wait in a queue, since the store waits
+// for the disk and the transport's loop must not; the transport's credits bound it.
+// Thread: take() is called by the transport's loop; run() by any number of threads.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "engine/net/transport.h"
+#include "engine/store/segment_store.h"
+
+namespace kvsyncfs {
+
+class PeerServer {
+ public:
+  /// Borrowed.
+  PeerServer(SegmentStore& store, std::uint64_t volume_tag)
+      : store_(store), volume_tag_(volume_tag) {}
+
+  void take(Incoming request, Responder responder);
+  /// Answers one request, or returns when none has come for a moment.
+  void run();
+
+ private:
+  struct Waiting {
+    Incoming request;
+    Responder responder;
+  };
+  Result<Answer> answer(const Incoming& request);
+  Result<Answer> replicate(const Incoming& request);
+  Result<Answer> read_pages(const Incoming& request);
+
+  SegmentStore& store_;
+  const std::uint64_t volume_tag_;
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::deque<Waiting> queue_;
+};
+
+}  // namespace kvsyncfs

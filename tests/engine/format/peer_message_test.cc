@@ -1,0 +1,40 @@
+#include "engine/format/peer_message.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/format/segment_layout.h"
+
+namespace kvsyncfs {
+namespace {
+
+TEST(PeerMessage, HeadsComeBack) {
+  EXPECT_EQ(decode_acknowledge(encode(Acknowledge{{7}})).value(), Acknowledge{{7}});
+  EXPECT_EQ(decode_batch_place(encode(BatchPlace{{3}, 9})).value(), (BatchPlace{{3}, 9}));
+  EXPECT_EQ(decode_pages_wanted(encode(PagesWanted{{3}, 9, 1000})).value(),
+            (PagesWanted{{3}, 9, 1000}));
+  const std::vector<std::uint32_t> checksums{1, 0xffffffff, 3};
+  EXPECT_EQ(decode_page_checksums(encode_page_checksums(checksums)).value(), checksums);
+}
+
+TEST(PeerMessage, GoldenBytes) {
+  const std::string golden("\x02\x01\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x03\0\0\0", 20);
+  EXPECT_EQ(encode(PagesWanted{{0x0102}, 5, 3}), golden);
+}
+
+TEST(PeerMessage, BadHeadsAreRefused) {
+  const std::string good = encode(PagesWanted{{3}, 9, 1});
+  for (std::size_t size = 0; size < good.size(); ++size)
+    EXPECT_FALSE(decode_pages_wanted(std::string_view(good).substr(0, size)));
+  EXPECT_FALSE(decode_pages_wanted(good + "x"));
+  EXPECT_FALSE(decode_pages_wanted(encode(PagesWanted{{3}, 9, 0})));
+  EXPECT_FALSE(decode_pages_wanted(encode(PagesWanted{{3}, 9, kPagesPerBatchMax + 1})));
+  EXPECT_FALSE(decode_pages_wanted(encode(PagesWanted{kNoSegment, 9, 1})));
+  EXPECT_FALSE(decode_batch_place(encode(BatchPlace{kNoSegment, 9})));
+  EXPECT_FALSE(decode_acknowledge("1234567"));
+  EXPECT_FALSE(decode_page_checksums(""));
+  EXPECT_FALSE(decode_page_checksums("12345"));
+  EXPECT_FALSE(decode_page_checksums(std::string(4 * (kPagesPerBatchMax + 1), '\0')));
+}
+
+}  // namespace
+}  // namespace kvsyncfs

@@ -1,0 +1,143 @@
+// Batches go to the other holders, and pages come from them.
+#include <atomic>
+#include <thread>
+
+#include "engine/env/real.h"
+#include "engine/sync/page_puller.h"
+#include "engine/sync/peer_server.h"
+#include "engine/sync/shipper.h"
+#include "tests/engine/store/store_fixture.h"
+#include "tests/engine/sync/loop_transport.h"
+
+namespace kvsyncfs {
+namespace {
+
+constexpr NodeId kSelf{1}, kB{2}, kC{3};
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+/// A node that holds copies.
+class Holder {
+ public:
+  Holder(LoopNet& net, NodeId node, Disk& disk, StoreOptions options) : transport_(net, node) {
+    EXPECT_TRUE(SegmentStore::format(disk, options));
+    auto opened = SegmentStore::open(disk, options);
+    EXPECT_TRUE(opened);
+    store = std::move(*opened);
+    server_ = std::make_unique<PeerServer>(*store, options.volume_tag);
+    TransportHandlers handlers;
+    handlers.on_request = [this](Incoming request, Responder responder) {
+      server_->take(std::move(request), std::move(responder));
+    };
+    EXPECT_TRUE(transport_.start(std::move(handlers)));
+    thread_ = std::thread([this] {
+      while (!stopped_) server_->run();
+    });
+  }
+  ~Holder() {
+    stopped_ = true;
+    thread_.join();
+  }
+
+  std::unique_ptr<SegmentStore> store;
+
+ private:
+  LoopTransport transport_;
+  std::unique_ptr<PeerServer> server_;
+  std::atomic<bool> stopped_ = false;
+  std::thread thread_;
+};
+
+class SyncSegments : public StoreTest {
+ protected:
+  void SetUp() override {
+    StoreTest::SetUp();
+    StoreOptions at_b = options_, at_c = options_;
+    at_b.directory = folder_.path() + "/b";
+    at_c.directory = folder_.path() + "/c";
+    b_ = std::make_unique<Holder>(net_, kB, disk_, at_b);
+    c_ = std::make_unique<Holder>(net_, kC, disk_, at_c);
+    options_.ship = [this](SegmentId id, std::uint64_t page, std::span<const Bytes> pieces) {
+      return shipper_.ship(id, page, pieces, {kB, kC},
+                           [this](NodeId node, const Error&) { lost_.push_back(node); });
+    };
+    make();
+  }
+
+  Result<std::string> pull(const Placed& at, std::vector<NodeId> holders) {
+    AlignedBuffer pages(2 * kPageSize);
+    KVSYNCFS_ASSIGN(const std::size_t count, puller_.pull(at.segment, at.segment_offset / kPageSize,
+                                                          pages.bytes(), holders));
+    EXPECT_GE(count * kPageSize, at.length);
+    return std::string(as_string(pages.bytes().first(at.length)));
+  }
+  void damage(const std::string& folder, const Placed& at) {
+    const std::string own = options_.directory;
+    options_.directory = folder_.path() + "/" + folder;
+    flip(at.segment, at.segment_offset + 1);
+    options_.directory = own;
+  }
+
+  std::unique_ptr<Clock> clock_ = make_real_clock();
+  LoopNet net_;
+  LoopTransport self_{net_, kSelf};
+  Shipper shipper_{self_, *clock_, 5 * kSecond};
+  PagePuller puller_{self_, *clock_, 0x1122334455667788, 5 * kSecond};
+  std::unique_ptr<Holder> b_, c_;
+  std::vector<NodeId> lost_;
+};
+
+TEST_F(SyncSegments, EachHolderHasWhatWasAppended) {
+  const Placed p = append_one("bytes");
+  EXPECT_EQ(pull(p, {kB}).value(), "bytes");
+  EXPECT_EQ(pull(p, {kC}).value(), "bytes");
+}
+
+TEST_F(SyncSegments, HolderThatIsDownIsNamed) {
+  net_.down.insert(kC);
+  const std::string run = "x";
+  const Bytes bytes = as_bytes(run);
+  const auto placed = store_->append(Stream::kUser, {&bytes, 1});
+  ASSERT_FALSE(placed);
+  EXPECT_EQ(placed.error().code, Code::kUnreachable);
+  EXPECT_EQ(lost_.at(0), kC);
+}
+
+TEST_F(SyncSegments, PullGoesToAnotherHolderWhereOneIsDown) {
+  const Placed p = append_one("bytes");
+  net_.down.insert(kB);
+  EXPECT_EQ(pull(p, {kB, kC}).value(), "bytes");
+}
+
+TEST_F(SyncSegments, PullGoesToAnotherHolderWhereAPageIsBad) {
+  const Placed p = append_one("bytes");
+  damage("b", p);
+  EXPECT_EQ(pull(p, {kB, kC}).value(), "bytes");
+  damage("c", p);
+  EXPECT_EQ(pull(p, {kB, kC}).error().code, Code::kCorrupt);
+}
+
+TEST_F(SyncSegments, PullSaysWhatTheHoldersSay) {
+  const Placed p = append_one("bytes");
+  EXPECT_EQ(pull({0, 0, 5, {77}, kPageSize}, {kB, kC}).error().code, Code::kNotFound);
+  net_.down = {kB, kC};
+  EXPECT_EQ(pull(p, {kB, kC}).error().code, Code::kUnreachable);
+  EXPECT_EQ(pull(p, {}).error().code, Code::kUnreachable);
+}
+
+TEST_F(SyncSegments, AnswerThatLiesIsNotTaken) {
+  const Placed p = append_one("bytes");
+  LoopTransport liar(net_, {4});
+  TransportHandlers handlers;
+  std::string head;
+  handlers.on_request = [&](Incoming, Responder responder) {
+    responder.reply(Answer{head, {as_bytes(head), nullptr}});
+  };
+  ASSERT_TRUE(liar.start(std::move(handlers)));
+  for (const std::string& lie : {std::string(), std::string(4, 'x'), std::string(4096, 'x')}) {
+    head = lie;
+    EXPECT_EQ(pull(p, {NodeId{4}}).error().code, Code::kCorrupt) << lie.size();
+  }
+}
+
+}  // namespace
+}  // namespace kvsyncfs

@@ -13,9 +13,10 @@ namespace kvsyncfs {
 
 namespace {
 
-/// Not the end of the log: later calls may do better.
+/// Not the end of the log or of the store: later calls may do better.
 bool passes(const Error& error) {
-  return error.code == Code::kNoSpace || error.code == Code::kTimeout;
+  return error.code == Code::kNoSpace || error.code == Code::kTimeout ||
+         error.code == Code::kUnreachable;
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ CatalogOptions catalog_options(const std::string& store) {
 Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, Clock& clock, Random& random,
                                              EngineOptions options) {
   KVSYNCFS_ASSIGN(Superblock superblock, Engine::superblock(disk, options.store));
-  KVSYNCFS_TRY(check_alone(options.store, superblock));
+  if (options.cluster == nullptr) KVSYNCFS_TRY(check_alone(options.store, superblock));
   if ((superblock.read_only_compatible & ~kKnownReadOnlyCompatible) != 0 && !options.read_only)
     return Error(Code::kNewerFormat,
                  options.store + ": a feature of a newer version allows reading only");
@@ -76,7 +77,11 @@ EngineImpl::EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions o
       live_(frames_),
       size_now_(superblock_.size_bytes) {}
 
-EngineImpl::~EngineImpl() = default;
+EngineImpl::~EngineImpl() {
+  if (!cluster_) return;
+  cluster_->detach();
+  options_.cluster->tasks.stop();
+}
 
 Status EngineImpl::start() {
   KVSYNCFS_TRY(start_rooms());
@@ -98,6 +103,7 @@ Status EngineImpl::start_rooms() {
   KVSYNCFS_ASSIGN(catalog_, Catalog::open(ballast_.guarded(), catalog));
   catalog_->set_extent_observer(
       [this](const ExtentChange& c) { extents_.forget(c.inode, c.offset, c.length); });
+  if (options_.cluster != nullptr) return open_cluster();
   LocalLogOptions log = log_options(options_.store, superblock_);
   log.read_only = options_.read_only;
   log.warn = options_.warn;
@@ -113,15 +119,24 @@ Status EngineImpl::start_store() {
   store.read_only = options_.read_only;
   store.keep_free_bytes = [this] { return keep_free_bytes(); };
   store.open_segment = [this]() -> Result<SegmentId> {
-    KVSYNCFS_ASSIGN(CommandResult result, commit_one(OpenSegmentCommand{}));
+    Command command = OpenSegmentCommand{};
+    if (cluster_) {
+      KVSYNCFS_ASSIGN(command, cluster_->segments.place());
+    }
+    KVSYNCFS_ASSIGN(CommandResult result, commit_one(std::move(command)));
     return result.segment;
   };
   store.seal_segment = [this](SegmentId id, std::uint64_t length) -> Status {
     KVSYNCFS_TRY(commit_one(SealSegmentCommand{id, length}));
     return {};
   };
+  if (options_.cluster != nullptr)
+    store.ship = [this](SegmentId id, std::uint64_t page, std::span<const Bytes> pieces) {
+      return cluster_->segments.ship(id, page, pieces);
+    };
   KVSYNCFS_ASSIGN(store_, SegmentStore::open(disk_, store));
-  misses_ = std::make_unique<LocalMissSource>(*store_);
+  local_misses_ = std::make_unique<LocalMissSource>(*store_);
+  misses_ = local_misses_.get();
   return {};
 }
 
@@ -133,7 +148,8 @@ Result<std::vector<KnownSegment>> EngineImpl::known_segments() {
   KVSYNCFS_ASSIGN(const auto segments, catalog_->segments());
   for (const auto& [id, record] : segments) {
     known.push_back({id, record.state == SegmentState::kSealed, record.length});
-    if (known.back().sealed) continue;
+    known.back().is_replica = cluster_ && record.owner != options_.cluster->node;
+    if (known.back().sealed || known.back().is_replica) continue;
     for (std::uint64_t& end = known.back().length;;) {
       KVSYNCFS_ASSIGN(const auto extents, catalog_->segment_extents(id, end, kChunk));
       if (extents.empty()) break;
@@ -161,6 +177,7 @@ Status EngineImpl::replay_log() {
 Status EngineImpl::recover() {
   KVSYNCFS_TRY(replay_log());
   if (options_.read_only) return {};
+  if (cluster_) KVSYNCFS_TRY(join_cluster());
 
   KVSYNCFS_ASSIGN(const auto known, known_segments());
   KVSYNCFS_TRY(store_->adopt(known));
@@ -184,8 +201,10 @@ Status EngineImpl::recover() {
     live->reserved_bytes = bytes;
   }
   KVSYNCFS_TRY(flush_everything());
-  KVSYNCFS_ASSIGN(auto orphans, catalog_->orphans());
-  for (InodeId orphan : orphans) KVSYNCFS_TRY(reclaim(orphan));
+  if (!cluster_) {  // else a step of the cluster's upkeep asks who holds them
+    KVSYNCFS_ASSIGN(auto orphans, catalog_->orphans());
+    for (InodeId orphan : orphans) KVSYNCFS_TRY(reclaim(orphan));
+  }
   serving_ = true;
   look_at_disk();
   return log_->sync(log_->last());
@@ -207,12 +226,21 @@ void EngineImpl::apply_entry(Position position, std::string_view entry) {
     replay(*decoded);
     return;
   }
+  if (cluster_) {
+    if (results) note_applied(*decoded, *results);
+    cluster_->session.applied(position, *decoded, std::move(results));
+    return;
+  }
   std::lock_guard lock(results_mutex_);
   results_.insert_or_assign(position, std::move(results));
 }
 
 Result<std::vector<CommandResult>> EngineImpl::commit(Transaction transaction) {
   KVSYNCFS_TRY(alive());
+  if (cluster_) {
+    auto results = cluster_->session.commit(std::move(transaction));
+    return results || passes(results.error()) ? results : fail(results.error()).error();
+  }
   auto position = log_->append(encode(transaction));
   if (!position) {
     return passes(position.error()) ? position.error() : fail(position.error()).error();
@@ -236,6 +264,7 @@ Status EngineImpl::admit_change() {
   KVSYNCFS_TRY(alive());
   if (options_.read_only) return Code::kReadOnly;
   if (closed_) return Code::kShutdown;
+  if (cluster_) return {};  // the log itself refuses what it has no room for
   const std::uint64_t held = log_->held_bytes(), limit = log_limit_bytes();
   if (held > limit / 2) wake();
   // The last quarter is for the flushes and moves that a checkpoint itself makes.
@@ -281,6 +310,7 @@ Status EngineImpl::close() {
     }
   }
   closed_ = true;
+  if (cluster_) leave_cluster();
   return flushed ? alive() : flushed;
 }
 

@@ -31,6 +31,8 @@
 
 namespace kvsyncfs {
 
+struct ClusterSeams;
+
 struct EngineOptions {
   std::string store;                             ///< folder of the store
   std::uint64_t cache_size_bytes = 256u << 20;   ///< arena for pages read
@@ -40,6 +42,8 @@ struct EngineOptions {
   bool read_only = false;
   bool for_check = false;  ///< fsck: opens also what check() and repair() have to tell of
   std::function<void(std::string_view)> warn = [](std::string_view) {};  ///< one line, any thread
+  ClusterSeams* cluster =
+      nullptr;  ///< of a store that is a node's of a cluster; outlives the engine
 };
 
 struct FormatOptions {
@@ -148,6 +152,11 @@ class Engine {
   /// it.
   virtual void retain(InodeId inode, std::uint64_t count = 1) = 0;
   virtual void release(InodeId inode, std::uint64_t count = 1) = 0;
+  /// In a cluster, where retaining is for this node only: a handle is opened, and an inode without
+  /// a name stays while any node has one open. Returns whether pages of the file that the kernel
+  /// kept since an earlier open are still right. Errors: kNotFound, kTimeout.
+  virtual Result<bool> open_handle(InodeId inode) = 0;
+  virtual void close_handle(InodeId inode) = 0;
 
   // Attributes. Errors: kNotFound, kNotPermitted, kFileTooBig, kNoSpace, kReadOnly, kIo.
   virtual Result<Inode> attributes(InodeId inode) = 0;
@@ -178,6 +187,9 @@ class Engine {
   /// The inode's bytes, and every earlier change of the volume, are durable (P3). Errors: kIo,
   /// kTimeout (they are ordered, and durable or not), kShutdown.
   virtual Status sync(InodeId inode) = 0;
+  /// A handle is closed: who opens the file later, on any node, sees its bytes (P2). Nothing to do
+  /// on a lone node. Errors: those of sync().
+  virtual Status flush(InodeId inode) = 0;
   /// Everything is durable. Errors: those of sync().
   virtual Status sync_all() = 0;
   virtual Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,

@@ -20,7 +20,8 @@ std::uint64_t EngineImpl::run_background() {
   tell("flush", background_flush(now));
   tell("reclaim", background_reclaim());
   tell("access times", commit_atimes(false));
-  const bool log_is_long = log_->held_bytes() > log_limit_bytes() / 2;
+  // A checkpoint of one node lets nothing of a cluster's log go.
+  const bool log_is_long = !cluster_ && log_->held_bytes() > log_limit_bytes() / 2;
   const bool memtable_is_full = catalog_->memtable_bytes() > catalog_options("").memtable_bytes;
   const bool is_old =
       now - last_checkpoint_ns_ > kCheckpointPeriodNs && log_->last() != checkpointed_.load();
@@ -118,7 +119,7 @@ Status EngineImpl::checkpoint_locked(const Deadline& until) {
   KVSYNCFS_TRY(std::move(begun));
   KVSYNCFS_ASSIGN(const Position in_catalog,
                   catalog_->finish_checkpoint([&] { return until.is_over(); }));
-  KVSYNCFS_TRY(log_->trim(std::min(flushed_up_to, in_catalog)));
+  if (!cluster_) KVSYNCFS_TRY(log_->trim(std::min(flushed_up_to, in_catalog)));
   checkpointed_ = in_catalog;
   counts_.checkpoints.fetch_add(1, std::memory_order_relaxed);
   return {};

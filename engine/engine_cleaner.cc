@@ -48,6 +48,7 @@ Result<SegmentId> EngineImpl::pick_victim(double dead_share_min, bool* empty) {
   for (const auto& [id, record] : segments) {
     ++rank;
     if (record.state != SegmentState::kSealed || damaged_segments_.contains(id)) continue;
+    if (cluster_ && record.owner != options_.cluster->node) continue;
     if (record.live_bytes == 0) {
       *empty = true;
       return id;

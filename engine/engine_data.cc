@@ -31,12 +31,12 @@ Result<bool> has_privileges(const Catalog& catalog, InodeId id, const Inode& ino
 
 Status EngineImpl::load_size(LiveInode& live) {
   if (live.gone) return Code::kNotFound;
-  if (live.loaded) return {};
+  if (live.loaded && !live.changed_elsewhere.exchange(false)) return {};
   KVSYNCFS_ASSIGN(const Inode inode, catalog_->inode(live.id));
   if (is_directory(inode)) return Code::kIsDirectory;
   if (!is_regular(inode)) return Code::kInvalid;
   // Replayed bytes may reach beyond the size only if a cut followed them, and that emptied them.
-  live.size = inode.size;
+  live.size = std::max(inode.size, live.end_of_bytes());
   live.loaded = true;
   return {};
 }
@@ -46,13 +46,14 @@ Result<std::size_t> EngineImpl::read(InodeId inode, std::uint64_t offset, Mutabl
   std::shared_lock<std::shared_mutex> lock;
   std::uint64_t size;
   if (live) lock = std::shared_lock(live->mutex);
-  if (live && live->loaded) {
+  if (live && live->loaded && !live->changed_elsewhere) {
     if (live->gone) return Code::kNotFound;
     size = live->size;
   } else {
     KVSYNCFS_ASSIGN(const Inode record, catalog_->inode(inode));
     if (is_directory(record)) return Code::kIsDirectory;
     size = record.size;
+    if (live) size = std::max(size, live->end_of_bytes());
   }
   if (offset >= size) return std::size_t{0};
   out = out.first(std::min<std::uint64_t>(out.size(), size - offset));
@@ -158,21 +159,13 @@ Status EngineImpl::read_page(SegmentId segment, std::uint64_t page, std::size_t 
     return {};
   }
   counts_.page_misses.fetch_add(1, std::memory_order_relaxed);
-  KVSYNCFS_ASSIGN(const std::uint64_t in_batch, store_->pages_in_batch_from(segment, page));
   const bool arena_has_room = pages_.used_bytes() < pages_.size_bytes() / 4 * 3;
   const std::uint32_t wanted = readahead_.chunk_pages(segment, page, pages_needed, arena_has_room);
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, in_batch));
   PooledBuffer buffer(chunks_);
-  const MutableBytes chunk = buffer.bytes().first(count * kPageSize);
-  auto loaded = misses_->load(segment, page * kPageSize, chunk);
-  if (!loaded && count > 1) {  // a bad page further on must not cost this one
-    loaded = misses_->load(segment, page * kPageSize, chunk.first(kPageSize));
-    if (loaded) pages_.insert({segment, page}, chunk.first(kPageSize));
-  } else if (loaded) {
-    for (std::size_t i = 0; i < count; ++i)
-      pages_.insert({segment, page + i}, chunk.subspan(i * kPageSize, kPageSize));
-  }
-  KVSYNCFS_TRY(std::move(loaded));
+  const MutableBytes chunk = buffer.bytes().first(wanted * kPageSize);
+  KVSYNCFS_ASSIGN(const std::size_t count, misses_->load_some(segment, page, chunk));
+  for (std::size_t i = 0; i < count; ++i)
+    pages_.insert({segment, page + i}, chunk.subspan(i * kPageSize, kPageSize));
   std::memcpy(out.data(), chunk.data() + offset, out.size());
   return {};
 }
@@ -193,6 +186,7 @@ Result<bool> EngineImpl::clear_privileges(InodeId inode, const GroupTest& is_mem
 Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) {
   KVSYNCFS_TRY(admit_change());
   if (offset > kFileSizeMax || bytes.size() > kFileSizeMax - offset) return Code::kFileTooBig;
+  if (cluster_ && options.append) return append_now(inode, bytes);
   // Two pages more: where the write begins and ends inside pages.
   const std::uint64_t space = round_up(bytes.size(), kPageSize) + 2 * kPageSize;
   KVSYNCFS_TRY(make_room_in_buffer(space));
@@ -221,7 +215,10 @@ Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, Write
 }
 
 void EngineImpl::overlay_attributes(LiveInode& live, Inode& attributes) {
-  if (live.loaded) attributes.size = live.size;
+  if (live.changed_elsewhere)
+    attributes.size = std::max(attributes.size, live.end_of_bytes());
+  else if (live.loaded)
+    attributes.size = live.size;
   attributes.allocated_bytes += (live.dirty.page_count() + live.flushing.page_count()) * kPageSize;
   if (live.mtime) {
     attributes.mtime = *live.mtime;
@@ -230,6 +227,7 @@ void EngineImpl::overlay_attributes(LiveInode& live, Inode& attributes) {
 }
 
 Result<Inode> EngineImpl::attributes(InodeId inode) {
+  KVSYNCFS_TRY(may_answer());
   Result<Inode> found = Code::kNotFound;
   if (LiveInodePtr live = live_.find(inode)) {
     // A flush hands over size and times under this lock: they are seen here or in the catalog,

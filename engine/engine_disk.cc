@@ -79,6 +79,9 @@ std::vector<std::string> EngineImpl::degraded() const {
         static_cast<double>(ballast_.size_bytes() + superblock_.log_file_size_bytes) / kMiB));
   else if (disk_is_full_)
     lines.push_back(options_.store + ": the disk is full, the store does not grow");
+  if (cluster_)
+    if (std::string line = cluster_->segments.degraded(); !line.empty())
+      lines.push_back(std::move(line));
   return lines;
 }
 

@@ -99,6 +99,7 @@ std::vector<Transaction> flush_transactions(const std::vector<LiveInodePtr>& gro
   std::size_t room = kFlushExtentsMax;
   for (std::size_t i = 0; i < group.size(); ++i) {
     const Snapshot& s = snapshots[i];
+    if (s.extents.empty() && !s.mtime) continue;  // an fsync was faster
     std::span<const Extent> rest(s.extents);
     do {
       if (room == 0) {
@@ -219,9 +220,11 @@ void EngineImpl::take_back(const std::vector<LiveInodePtr>& group) {
   }
 }
 
-/// A commit inside the store that only took too long fails nothing for good.
+/// A commit inside the store that only took too long, or holders that are away, fail nothing for
+/// good.
 Status EngineImpl::append_failed(const Error& error) {
-  return error.code == Code::kTimeout ? Status(error) : fail(error);
+  const bool later = error.code == Code::kTimeout || error.code == Code::kUnreachable;
+  return later ? Status(error) : fail(error);
 }
 
 Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
@@ -261,6 +264,7 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
 
 Status EngineImpl::commit_flush(std::vector<Transaction> transactions) {
   for (Transaction& transaction : transactions) {
+    if (transaction.commands.empty()) break;
     std::vector<InodeId> inodes;
     for (const Command& c : transaction.commands)
       inodes.push_back(std::get<WriteExtentsCommand>(c).inode);
@@ -306,11 +310,24 @@ Status EngineImpl::log_dirty_bytes(LiveInode& live) {
 }
 
 Status EngineImpl::commit_dirty_locked(const LiveInodePtr& live) {
-  {
+  if (!cluster_) {  // the log of a cluster has no room for bytes
     std::unique_lock lock(live->mutex);
     if (live->dirty.unlogged_bytes() <= kInlineBytesMax) return log_dirty_bytes(*live);
   }
   return flush_group({live});
+}
+
+Status EngineImpl::commit_late_bytes(const LiveInodePtr& live,
+                                     std::unique_lock<std::shared_mutex>& lock) {
+  if (!cluster_) return log_dirty_bytes(*live);
+  for (const Deadline until = deadline(); !live->clean();) {
+    if (until.is_over()) return Error(Code::kTimeout, "a file that is written all the time");
+    lock.unlock();
+    Status flushed = flush_group({live});
+    lock.lock();
+    KVSYNCFS_TRY(std::move(flushed));
+  }
+  return {};
 }
 
 Status EngineImpl::commit_dirty(const LiveInodePtr& live) {

@@ -17,6 +17,7 @@
 #include <unordered_set>
 
 #include "engine/catalog/catalog.h"
+#include "engine/cluster_parts.h"
 #include "engine/engine.h"
 #include "engine/env/deadline.h"
 #include "engine/live_inode.h"
@@ -44,6 +45,9 @@ class LocalMissSource final : public MissSource {
   explicit LocalMissSource(SegmentStore& store) : store_(store) {}
   Status load(SegmentId segment, std::uint64_t offset, MutableBytes out) override {
     return store_.read(segment, offset, out);
+  }
+  Result<std::size_t> load_some(SegmentId segment, std::uint64_t page, MutableBytes out) override {
+    return load_pages(store_, segment, page, out);
   }
 
  private:
@@ -75,6 +79,8 @@ class EngineImpl final : public Engine {
   std::uint64_t newest_cookie() const override;
   void retain(InodeId inode, std::uint64_t count) override { live_.retain(inode, count); }
   void release(InodeId inode, std::uint64_t count) override;
+  Result<bool> open_handle(InodeId inode) override;
+  void close_handle(InodeId inode) override;
 
   Result<Inode> attributes(InodeId inode) override;
   Result<Inode> set_attributes(InodeId inode, const AttributeChange& change) override;
@@ -89,6 +95,7 @@ class EngineImpl final : public Engine {
   Status write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) override;
   Result<bool> clear_privileges(InodeId inode, const GroupTest& is_member) override;
   Status sync(InodeId inode) override;
+  Status flush(InodeId inode) override { return cluster_ ? sync(inode) : Status{}; }
   Status sync_all() override;
   Status allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,
                   AllocateMode mode) override;
@@ -133,6 +140,24 @@ class EngineImpl final : public Engine {
   void wake() const {
     if (wakeup_) wakeup_();
   }
+
+  // engine_cluster.cc
+  Status open_cluster();
+  Status join_cluster();
+  void start_tasks();
+  void take_request(Incoming request, Responder responder);
+  /// What an entry means to this node beside the catalog. Called by the log's applier.
+  void note_applied(const Transaction& transaction, const std::vector<CommandResult>& results);
+  void note_changed(const Command& command, bool is_own);
+  Status may_answer();  ///< a lone node always may
+  Status append_now(InodeId inode, Bytes bytes);
+  Result<SpaceInfo> space_of_cluster();
+  std::uint64_t maintain_cluster();  ///< one step; returns when the next is due
+  Status refresh_members();
+  Result<std::string> name_of(NodeId node);
+  Status follow_segments();
+  Status settle_orphans();
+  void leave_cluster();
 
   // engine_replay.cc
   void replay(const Transaction& transaction);
@@ -179,6 +204,9 @@ class EngineImpl final : public Engine {
   /// held.
   Status commit_dirty_locked(const LiveInodePtr& live);
   Status commit_dirty(const LiveInodePtr& live);
+  /// What was written since, so that nothing is dirty while `lock`, of its mutex, is held on. Its
+  /// flush_mutex is held.
+  Status commit_late_bytes(const LiveInodePtr& live, std::unique_lock<std::shared_mutex>& lock);
   Status flush_older_than(std::uint64_t dirty_since_ns);
   Status flush_everything();  ///< also waits for flushes that others have begun
   std::vector<LiveInodePtr> take_dirty(std::uint64_t dirty_since_ns);
@@ -262,14 +290,16 @@ class EngineImpl final : public Engine {
   Ballast ballast_;  // first of the rooms: files of the others stand on it
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<SegmentStore> store_;
-  std::unique_ptr<MissSource> misses_;
+  std::unique_ptr<LocalMissSource> local_misses_;
+  MissSource* misses_ = nullptr;  ///< local_misses_, or the cluster's
   PageCache pages_;
   ExtentCache extents_;
   Readahead readahead_;
   BufferPool frames_{kPageSize};                              // of the write buffer
   BufferPool chunks_{Readahead::kChunkPagesMax * kPageSize};  // of misses
   LiveInodeTable live_;
-  std::unique_ptr<SharedLog> log_;  // last of the rooms: its hook and applier use the others
+  std::unique_ptr<SharedLog> log_;         // its hook and applier use the others
+  std::unique_ptr<ClusterParts> cluster_;  // last of the rooms; null on a lone node
 
   std::function<void()> wakeup_;
   std::atomic<bool> closed_ = false, failed_ = false, replaying_ = true;

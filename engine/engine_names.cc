@@ -12,6 +12,7 @@ constexpr std::uint64_t kReclaimInlineBytes = 64u << 20;
 
 Result<Entry> EngineImpl::lookup(InodeId parent, std::string_view name) {
   if (name.size() > kNameSizeMax) return Code::kNameTooLong;
+  KVSYNCFS_TRY(may_answer());
   auto dentry = catalog_->lookup(parent, name);
   if (!dentry) {
     if (dentry.error().code != Code::kNotFound) return dentry.error();
@@ -80,6 +81,7 @@ Status EngineImpl::commit_source_of_replace(InodeId old_parent, std::string_view
 
 Result<std::vector<ListEntry>> EngineImpl::list(InodeId directory, std::uint64_t cookie,
                                                 std::size_t count_max, bool with_attributes) {
+  KVSYNCFS_TRY(may_answer());
   KVSYNCFS_ASSIGN(auto dentries, catalog_->list(directory, cookie, count_max));
   std::vector<ListEntry> entries;
   entries.reserve(dentries.size());
@@ -104,8 +106,10 @@ std::uint64_t EngineImpl::newest_cookie() const {
   return id_at({log_->last().value + 1}, 0) + kCookieMin - 1;
 }
 
-/// The last name went; the inode lives on while somebody retains it.
+/// The last name went; the inode lives on while somebody retains it. In a cluster all nodes are
+/// asked (engine_cluster.cc).
 void EngineImpl::orphaned(InodeId inode) {
+  if (cluster_) return;
   {
     std::lock_guard lock(orphans_mutex_);
     orphans_.insert(inode);
@@ -148,7 +152,11 @@ Status EngineImpl::reclaim(InodeId inode) {
   }
   for (bool more = true; more;) {
     auto result = commit_one(ReclaimCommand{inode});
-    if (!result) return result.error().code == Code::kNotFound ? Status{} : result.error();
+    if (!result) {  // kBusy, kInvalid: in a cluster another node may be about it as well
+      const Code code = result.error().code;
+      const bool others = cluster_ && (code == Code::kBusy || code == Code::kInvalid);
+      return code == Code::kNotFound || others ? Status{} : result.error();
+    }
     more = result->more;
   }
   follow_reservations();

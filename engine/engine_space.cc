@@ -22,6 +22,7 @@ bool EngineImpl::has_room_for(std::uint64_t bytes) const {
 }
 
 std::uint64_t EngineImpl::occupied_bytes() const {
+  if (cluster_) return cluster_->held_live_bytes + dirty_bytes_;
   const CatalogTotals totals = catalog_->totals();
   return totals.live_bytes + totals.reserved_bytes + dirty_bytes_;
 }
@@ -78,6 +79,7 @@ Status EngineImpl::clean_for(std::uint64_t bytes) {
 }
 
 void EngineImpl::follow_reservations() {
+  if (cluster_) return;  // fallocate's bytes have no holders yet
   const std::uint64_t now = catalog_->totals().reserved_bytes;
   std::lock_guard lock(reservation_mutex_);
   if (now < followed_reserved_bytes_) store_->unreserve(followed_reserved_bytes_ - now);
@@ -148,7 +150,7 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
   if (!keeps_bytes) KVSYNCFS_TRY(commit_dirty_locked(live.pointer()));
   std::unique_lock lock(live->mutex);
   KVSYNCFS_TRY(load_size(*live));
-  if (!keeps_bytes) KVSYNCFS_TRY(log_dirty_bytes(*live));
+  if (!keeps_bytes) KVSYNCFS_TRY(commit_late_bytes(live.pointer(), lock));
   AllocateCommand command{inode, offset, length, mode, clock_.now()};
   KVSYNCFS_TRY(commit_one(std::move(command)));
   live->mtime.reset();
@@ -255,6 +257,7 @@ Result<std::uint64_t> EngineImpl::seek(InodeId inode, std::uint64_t offset, Seek
 }
 
 Result<SpaceInfo> EngineImpl::space() {
+  if (cluster_) return space_of_cluster();
   if (serving_) look_at_disk();
   const std::uint64_t occupied = occupied_bytes();
   const auto free_of = [occupied](std::uint64_t bytes) {

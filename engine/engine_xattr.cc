@@ -12,10 +12,12 @@ constexpr std::int64_t kDaySeconds = 86400;
 }  // namespace
 
 Result<std::string> EngineImpl::xattr(InodeId inode, std::string_view name) {
+  KVSYNCFS_TRY(may_answer());
   return catalog_->xattr(inode, name);
 }
 
 Result<std::vector<std::string>> EngineImpl::xattr_names(InodeId inode) {
+  KVSYNCFS_TRY(may_answer());
   return catalog_->xattr_names(inode);
 }
 

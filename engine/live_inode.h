@@ -2,6 +2,7 @@
 // kernel or a program retains, and the write-buffer state of those that have bytes in flight.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -28,7 +29,9 @@ struct LiveInode {
   std::timed_mutex flush_mutex;  ///< one flush, cut or clone at a time; held over its disk I/O
   std::shared_mutex mutex;       ///< guards all below; held over a log append, shared over a read
 
-  bool loaded = false;               ///< `size` is right (read from the catalog under `mutex`)
+  bool loaded = false;  ///< `size` is right (read from the catalog under `mutex`)
+  /// Another node changed the file's bytes or size: `size` has to be looked up again.
+  std::atomic<bool> changed_elsewhere = false;
   bool gone = false;                 ///< the inode was reclaimed
   std::uint64_t size = 0;            ///< bytes, with what is dirty
   std::optional<Timestamp> mtime;    ///< of writes that no transaction carries yet
@@ -37,6 +40,8 @@ struct LiveInode {
   std::atomic<std::uint64_t> counted_bytes = 0;  ///< of its frames, in the engine's total
   DirtyPages dirty, flushing;
 
+  /// Where its bytes on their way end.
+  std::uint64_t end_of_bytes() const { return std::max(dirty.end(), flushing.end()); }
   bool clean() const { return dirty.empty() && flushing.empty() && !mtime; }
 };
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/engine.h"
 #include "engine/env/real.h"
 #include "engine/env/store_lock.h"
+#include "engine/open_store.h"
 #include "engine/workers.h"
 #include "fs/daemonize.h"
 #include "fs/mount_check.h"
@@ -61,10 +61,11 @@ struct Attendants {
 
 /// From the mount to its end. The session unmounts as the last, so that the
 /// watchdog never sees a mount that nobody serves.
-Status serve_mount(Engine& engine, Clock& clock, const MountOptions& options, Verdict& verdict,
+Status serve_mount(OpenStore& store, Clock& clock, const MountOptions& options, Verdict& verdict,
                    Attendants& attendants) {
+  Engine& engine = store.engine();
   OpMetrics metrics;
-  Face face{engine, metrics, options.atime};
+  Face face{engine, metrics, options.atime, store.is_clustered()};
   const std::string warning = mountpoint_warning(options.mountpoint);
   KVSYNCFS_ASSIGN(const auto session, Session::mount(face, options));
   Workers workers(engine, clock);
@@ -90,9 +91,10 @@ Status serve(const MountOptions& options, Verdict& verdict, Attendants& attendan
   const auto disk = make_real_disk();
   const auto clock = make_real_clock();
   const auto random = make_real_random();
-  KVSYNCFS_ASSIGN(const auto engine, Engine::open(*disk, *clock, *random, engine_options(options)));
-  const Status served = serve_mount(*engine, *clock, options, verdict, attendants);
-  const Status closed = engine->close();
+  KVSYNCFS_ASSIGN(const auto store, open_store(*disk, *clock, *random, engine_options(options),
+                                               {options.listen, KVSYNCFS_VERSION}));
+  const Status served = serve_mount(*store, *clock, options, verdict, attendants);
+  const Status closed = store->engine().close();
   return closed ? served : closed;
 }
 

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "engine/format/cluster_config.h"
+
 namespace kvsyncfs {
 
 namespace {
@@ -76,6 +78,12 @@ Status apply_value(MountOptions& options, std::string_view name, std::string_vie
       return Error(Code::kInvalid,
                    "option " + word + ": not one of trace, debug, info, warn, error, off");
     options.log_level = value;
+    return {};
+  }
+  if (name == "listen") {
+    const auto parsed = parse_host_port(value);
+    if (!parsed) return Error(Code::kInvalid, "option " + word + ": not ADDRESS:PORT");
+    options.listen = value;
     return {};
   }
   if (name == "subtype" && value != "kvsyncfs")
@@ -200,6 +208,8 @@ Options:
                      a daemon without a sign of life for twice the time is cut off
   noatime            do not keep access times (default: relatime)
   log_level=LEVEL    trace, debug, info, warn, error, off (default info)
+  listen=ADDR:PORT   of a node of a cluster: where the other nodes reach it (default: as
+                     mkfs.kvsyncfs was told)
   fsname=NAME        what mount(8) shows as the source (default: STORE)
   nodev, nosuid, noexec, sync, dirsync: enforced by the kernel
   allow_other, default_permissions: always on

@@ -15,12 +15,13 @@ struct MountOptions {
   bool debug = false;       ///< -d: foreground, and every FUSE request on stderr
   bool help = false, version = false;
   bool read_only = false;
-  bool atime = true;  ///< relatime; noatime turns it off
-  std::uint64_t timeout_s = 15;  ///< for waits; the watchdog gives the daemon twice that
+  bool atime = true;                   ///< relatime; noatime turns it off
+  std::uint64_t timeout_s = 15;        ///< for waits; the watchdog gives the daemon twice that
   std::uint64_t cache_size_bytes = 0;  ///< 0: an eighth of the memory, at most 4 GiB
   std::uint64_t write_buffer_bytes = 64u << 20;
   std::string log_level = "info";
-  std::string fsname;                       ///< what mount(8) shows as the source; empty: the store
+  std::string listen;  ///< of a cluster's node, "address:port"; empty: as the store says
+  std::string fsname;  ///< what mount(8) shows as the source; empty: the store
   std::vector<std::string> kernel_options;  ///< for mount(2): nodev, nosuid, noexec, sync, ...
 };
 

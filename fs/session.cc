@@ -33,23 +33,24 @@ constexpr unsigned kRequestSizeMax = kReadSizeMax;  // bytes of one read or writ
 // tests/bench/max_background (ARCHITECTURE.md, "Measured").
 constexpr unsigned kBackgroundMax = 64;
 
-void init(void*, fuse_conn_info* conn) {
+void init(void* user_data, fuse_conn_info* conn) {
   conn->max_write = kRequestSizeMax;
   conn->max_readahead = kRequestSizeMax;
   conn->max_background = kBackgroundMax;
   conn->congestion_threshold = kBackgroundMax * 3 / 4;
   conn->time_gran = 1;
   // Left out on purpose: splice (the bytes come from memory, not from a file),
-  // the writeback cache (the kernel would own size and mtime), AUTO_INVAL_DATA
-  // (nothing changes behind the kernel), ATOMIC_O_TRUNC (there is no open that
-  // could truncate), and file locks, which the kernel keeps by itself on a lone
-  // node.
-  constexpr unsigned kWanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO |
-                               FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS |
+  // the writeback cache (the kernel would own size and mtime), ATOMIC_O_TRUNC (there is no open
+  // that could truncate), and file locks, which the kernel keeps by itself on a lone node.
+  constexpr unsigned kWanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_EXPORT_SUPPORT |
+                               FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS |
                                FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
-                               FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS |
-                               FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_IOCTL_DIR;
-  conn->want = conn->capable & kWanted;
+                               FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_IOCTL_DIR;
+  // On a lone node nothing changes behind the kernel. In a cluster it drops a file's pages when it
+  // sees another time or size, so that a handle that stays open never shows zeros for new bytes.
+  const bool clustered = static_cast<const Face*>(user_data)->clustered;
+  const unsigned pages = clustered ? FUSE_CAP_AUTO_INVAL_DATA : FUSE_CAP_EXPLICIT_INVAL_DATA;
+  conn->want = conn->capable & (kWanted | pages);
 }
 
 /// Commas and backslashes of a value are escaped for libfuse's list of options.

@@ -85,7 +85,7 @@ struct SegmentRecord {
   std::uint64_t length =
       0;  ///< bytes of the sealed segment (pages, checksum pages included); 0 while open
   std::uint64_t live_bytes = 0;  ///< bytes that extents point at (a shared byte counts each time)
-  NodeId owner = {};                 ///< who appends to it; 0 and nobody on a lone node
+  NodeId owner = {};             ///< who appends to it; 0 and nobody on a lone node
   std::vector<NodeId> holders = {};  ///< who has its bytes, the owner among them
   auto operator<=>(const SegmentRecord&) const = default;
 };

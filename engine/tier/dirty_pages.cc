@@ -108,6 +108,12 @@ void DirtyPages::absorb_older(DirtyPages& older) {
   newer.for_each([this](std::uint64_t offset, Bytes piece) { write(offset, piece); });
 }
 
+std::uint64_t DirtyPages::end() const {
+  if (pages_.empty()) return 0;
+  const auto& [number, page] = *pages_.rbegin();
+  return number * kPageSize + page.ranges.back().end;
+}
+
 std::optional<ByteRange> DirtyPages::next_range(std::uint64_t offset) const {
   std::optional<ByteRange> found;
   for (auto it = pages_.lower_bound(offset / kPageSize); it != pages_.end(); ++it) {

@@ -12,9 +12,9 @@
 #include <optional>
 #include <utility>
 
+#include "engine/base/buffer_pool.h"
 #include "engine/base/bytes.h"
 #include "engine/base/ids.h"
-#include "engine/base/buffer_pool.h"
 
 namespace kvsyncfs {
 
@@ -53,6 +53,8 @@ class DirtyPages {
   /// Everything dirty now is in the log as well; a later write to a page unmarks it.
   void mark_logged();
 
+  /// File offset behind the last dirty byte; 0: there is none.
+  std::uint64_t end() const;
   bool empty() const { return pages_.empty(); }
   std::size_t page_count() const { return pages_.size(); }
   /// Bytes of frames (whole pages) that are not marked as logged.

@@ -11,22 +11,54 @@ namespace kvsyncfs {
 
 namespace {
 
+/// Bytes that are appended lie where the log puts them, so the kernel must not keep them where it
+/// takes the end of the file to be.
+Status open_in_cluster(Engine& engine, InodeId inode, fuse_file_info& fi) {
+  KVSYNCFS_ASSIGN(const bool keep, engine.open_handle(inode));
+  fi.keep_cache = keep;
+  fi.direct_io = (fi.flags & O_APPEND) != 0;
+  return {};
+}
+
 /// ARCHITECTURE, "Nothing is opened".
-void open_file(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
+void open_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Op op(req, OpKind::kOpen);
-  op.unimplemented();
+  if (!op.face().clustered) return op.unimplemented();
+  if (const Status opened = open_in_cluster(op.engine(), id(ino), *fi); !opened)
+    return op.error(opened.error());
+  if (fuse_reply_open(req, fi) != 0) op.engine().close_handle(id(ino));
+}
+
+/// Another node may have made the name since the kernel asked for it.
+Result<Entry> create_or_find(Op& op, InodeId parent, const char* name, mode_t mode, int flags) {
+  auto made = op.engine().create(parent, name, new_node(op.context(), (mode & 07777) | S_IFREG));
+  const bool find = !made && made.error().code == Code::kExists && op.face().clustered;
+  if (!find || (flags & O_EXCL) != 0) return made;
+  auto found = op.engine().lookup(parent, name);
+  if (!found) return found;
+  if (!is_regular(found->attributes)) return made;
+  if ((flags & O_TRUNC) != 0) {
+    AttributeChange cut;
+    cut.size = 0;
+    KVSYNCFS_ASSIGN(found->attributes, op.engine().set_attributes(found->inode, cut));
+  }
+  return found;
 }
 
 void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
                  fuse_file_info* fi) {
   Op op(req, OpKind::kCreate);
-  const NewNode node = new_node(op.context(), (mode & 07777) | S_IFREG);
-  auto created = op.engine().create(id(parent), name, node);
+  const auto created = create_or_find(op, id(parent), name, mode, fi->flags);
   if (!created) return op.error(created.error());
   fi->keep_cache = 1;
-  const fuse_entry_param e = to_entry(created->inode, created->attributes);
+  if (op.face().clustered)
+    if (const Status opened = open_in_cluster(op.engine(), created->inode, *fi); !opened)
+      return op.error(opened.error());
+  const fuse_entry_param e = to_entry(op.face(), created->inode, created->attributes);
   op.engine().retain(created->inode);
-  if (fuse_reply_create(req, &e, fi) != 0) op.engine().release(created->inode);
+  if (fuse_reply_create(req, &e, fi) == 0) return;
+  if (op.face().clustered) op.engine().close_handle(created->inode);
+  op.engine().release(created->inode);
 }
 
 void read_file(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info* fi) {
@@ -61,14 +93,17 @@ void write_file(fuse_req_t req, fuse_ino_t ino, fuse_bufvec* in, off_t offset, f
   fuse_reply_write(req, bytes.size());
 }
 
-/// A close has nothing to report that an fsync would not, and nobody else to show the bytes to.
-void flush_file(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
+/// On a lone node a close has nothing to report that an fsync would not, and nobody else to show
+/// the bytes to.
+void flush_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
   Op op(req, OpKind::kFlush);
-  op.unimplemented();
+  if (!op.face().clustered) return op.unimplemented();
+  op.done(op.engine().flush(id(ino)));
 }
 
-void release_file(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
+void release_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
   Op op(req, OpKind::kRelease);
+  if (op.face().clustered) op.engine().close_handle(id(ino));
   op.done({});
 }
 

@@ -29,7 +29,7 @@ class Listing {
       : op_(op), buffer_(new char[size]), size_(size), plus_(plus) {}
 
   bool add(const char* name, std::uint64_t offset, InodeId inode, const Inode& attributes) {
-    fuse_entry_param e = to_entry(inode, attributes);
+    fuse_entry_param e = to_entry(op_.face(), inode, attributes);
     const std::size_t room = size_ - used_;
     const std::size_t size =
         plus_ ? fuse_add_direntry_plus(op_.request(), buffer_.get() + used_, room, name, &e,
@@ -113,10 +113,16 @@ void read_entries(Op& op, fuse_ino_t ino, std::size_t size, off_t off, bool plus
   op.error(filled.error());
 }
 
-/// ARCHITECTURE, "Nothing is opened".
-void open_dir(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
+/// ARCHITECTURE, "Nothing is opened". In a cluster the kernel may keep no listing.
+void open_dir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
   Op op(req, OpKind::kOpendir);
-  op.unimplemented();
+  if (!op.face().clustered) return op.unimplemented();
+  fuse_reply_open(req, fi);
+}
+
+void release_dir(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
+  Op op(req, OpKind::kRelease);
+  op.done({});
 }
 
 void read_dir(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info*) {
@@ -138,6 +144,7 @@ void sync_dir(fuse_req_t req, fuse_ino_t ino, int, fuse_file_info*) {
 
 void add_dir_ops(fuse_lowlevel_ops& ops) {
   ops.opendir = open_dir;
+  ops.releasedir = release_dir;
   ops.readdir = read_dir;
   ops.readdirplus = read_dir_plus;
   ops.fsyncdir = sync_dir;

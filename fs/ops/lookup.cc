@@ -4,18 +4,18 @@
 
 namespace kvsyncfs {
 
-fuse_entry_param to_entry(InodeId inode, const Inode& attributes) {
+fuse_entry_param to_entry(const Face& face, InodeId inode, const Inode& attributes) {
   fuse_entry_param e{};
   e.ino = inode.value;
   e.generation = 1;  // inode numbers never repeat
   e.attr = to_stat(inode, attributes);
-  e.attr_timeout = e.entry_timeout = kCacheSeconds;
+  e.attr_timeout = e.entry_timeout = face.cache_seconds();
   return e;
 }
 
 void Op::entry(const Result<Entry>& result) {
   if (!result) return error(result.error());
-  const fuse_entry_param e = to_entry(result->inode, result->attributes);
+  const fuse_entry_param e = to_entry(face_, result->inode, result->attributes);
   engine().retain(result->inode);
   // The request may have been interrupted: then the kernel never saw the entry
   // and will not forget it.
@@ -36,10 +36,11 @@ Result<Entry> find(Engine& engine, InodeId parent, std::string_view name) {
 void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Op op(req, OpKind::kLookup);
   const auto found = find(op.engine(), id(parent), name);
-  if (!found && found.error().code == Code::kNotFound) {
+  const bool keeps_names = op.face().cache_seconds() > 0;
+  if (!found && found.error().code == Code::kNotFound && keeps_names) {
     fuse_entry_param none{};  // ino 0: the kernel remembers that there is
                               // nothing, until it makes the name
-    none.entry_timeout = kCacheSeconds;
+    none.entry_timeout = op.face().cache_seconds();
     fuse_reply_entry(req, &none);
     return;
   }

@@ -21,19 +21,21 @@ class Session;
 
 inline constexpr std::size_t kReadSizeMax = 1u << 20;  ///< as negotiated: max_pages of a request
 
+/// The kernel keeps names and attributes this long on a lone node, where nothing else changes them;
+/// in a cluster it asks each time.
+inline constexpr double kCacheSeconds = 86400;
+
 /// What every handler works with; fuse_req_userdata() of each request.
 struct Face {
   Engine& engine;
   OpMetrics& metrics;
   bool atime = true;
+  bool clustered = false;
   Session* session = nullptr;  ///< set by Session::mount, for its own callbacks
   BufferPool read_buffers{kReadSizeMax};
   ListingBounds listing_bounds{};
+  double cache_seconds() const { return clustered ? 0 : kCacheSeconds; }
 };
-
-/// The kernel keeps names and attributes this long: on a lone node nothing else
-/// changes them.
-inline constexpr double kCacheSeconds = 86400;
 
 class Op {
  public:
@@ -70,7 +72,7 @@ class Op {
   void attributes(InodeId inode, const Result<Inode>& result) {
     if (!result) return error(result.error());
     const struct stat st = to_stat(inode, *result);
-    fuse_reply_attr(req_, &st, kCacheSeconds);
+    fuse_reply_attr(req_, &st, face_.cache_seconds());
   }
   void bytes(const void* data, std::size_t size) {
     fuse_reply_buf(req_, static_cast<const char*>(data), size);
@@ -86,7 +88,7 @@ class Op {
   bool failed_ = false;
 };
 
-fuse_entry_param to_entry(InodeId inode, const Inode& attributes);
+fuse_entry_param to_entry(const Face& face, InodeId inode, const Inode& attributes);
 /// A new inode of the request's caller.
 NewNode new_node(const fuse_ctx& caller, mode_t mode);
 inline InodeId id(fuse_ino_t ino) { return InodeId{ino}; }

@@ -57,6 +57,8 @@ class FakeEngine : public Engine {
   std::uint64_t newest_cookie() const override { return 0; }
   void retain(InodeId, std::uint64_t) override {}
   void release(InodeId, std::uint64_t) override {}
+  Result<bool> open_handle(InodeId) override { return true; }
+  void close_handle(InodeId) override {}
   Result<Inode> attributes(InodeId) override { return kNone; }
   Result<Inode> set_attributes(InodeId, const AttributeChange&) override { return kNone; }
   void touch(InodeId) override {}
@@ -70,6 +72,7 @@ class FakeEngine : public Engine {
   Status write(InodeId, std::uint64_t, Bytes, WriteOptions) override { return kNone; }
   Result<bool> clear_privileges(InodeId, const GroupTest&) override { return kNone; }
   Status sync(InodeId) override { return kNone; }
+  Status flush(InodeId) override { return {}; }
   Status sync_all() override { return kNone; }
   Status allocate(InodeId, std::uint64_t, std::uint64_t, AllocateMode) override { return kNone; }
   Result<std::uint64_t> clone_range(InodeId, std::uint64_t, InodeId, std::uint64_t,

@@ -1,0 +1,222 @@
+#include "engine/cluster/volume_record_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/log/etcd/log_keys.h"
+
+namespace kvsyncfs {
+
+using etcd::Compare;
+using etcd::Delete;
+using etcd::KeyValue;
+using etcd::Put;
+using etcd::Range;
+using etcd::RangeReply;
+using etcd::Txn;
+using etcd::TxnReply;
+using etcd::value_is;
+using etcd::version_is;
+
+namespace {
+
+constexpr std::uint64_t kFirstGeneration = 1;
+
+/// The key of a range of one key, or null if it is not there.
+const KeyValue* only(const RangeReply& reply) {
+  return reply.items.size() == 1 ? &reply.items[0] : nullptr;
+}
+
+}  // namespace
+
+VolumeRecordStore::VolumeRecordStore(etcd::EtcdClient& client, Clock& clock, std::string volume)
+    : client_(client),
+      clock_(clock),
+      volume_(std::move(volume)),
+      root_("/kvsyncfs/" + volume_ + "/") {}
+
+Error VolumeRecordStore::no_volume() const {
+  return Error(Code::kNotFound, "volume " + volume_ + " in etcd");
+}
+
+Error VolumeRecordStore::no_node(const std::string& node) const {
+  return Error(Code::kNotFound, fmt::format("node {} of volume {} in etcd", node, volume_));
+}
+
+Error VolumeRecordStore::was_mounted(const std::string& node) const {
+  return Error(Code::kBusy, fmt::format("node {} of volume {} was mounted once", node, volume_));
+}
+
+Error VolumeRecordStore::node_exists(const std::string& node) const {
+  return Error(Code::kExists, fmt::format("node {} exists in volume {}", node, volume_));
+}
+
+Result<VolumeRecord> VolumeRecordStore::volume(std::uint64_t deadline_ns) {
+  KVSYNCFS_ASSIGN(const RangeReply found, client_.range(Range{key("volume"), {}}, deadline_ns));
+  const KeyValue* item = only(found);
+  if (item == nullptr) return no_volume();
+  return decode_volume_record(item->value);
+}
+
+Result<NodeRecord> VolumeRecordStore::node(const std::string& name, std::uint64_t deadline_ns) {
+  KVSYNCFS_ASSIGN(const RangeReply found, client_.range(Range{node_key(name), {}}, deadline_ns));
+  const KeyValue* item = only(found);
+  if (item == nullptr) return no_node(name);
+  return decode_node_record(item->value);
+}
+
+Result<std::vector<KeyValue>> VolumeRecordStore::all(const std::string& prefix,
+                                                     std::uint64_t deadline_ns) {
+  const Range range{prefix, etcd::end_of_prefix(prefix), kNodesMax + 1};
+  KVSYNCFS_ASSIGN(RangeReply found, client_.range(range, deadline_ns));
+  if (found.more || found.items.size() > static_cast<std::size_t>(kNodesMax))
+    return Error(Code::kTooBig, fmt::format("volume {}: more than {} nodes", volume_, kNodesMax));
+  return std::move(found.items);
+}
+
+Result<std::vector<NamedNode>> VolumeRecordStore::nodes(std::uint64_t deadline_ns) {
+  const std::string prefix = key("nodes/");
+  KVSYNCFS_ASSIGN(const std::vector<KeyValue> items, all(prefix, deadline_ns));
+  std::vector<NamedNode> found;
+  for (const KeyValue& item : items) {
+    auto record = decode_node_record(item.value);
+    if (!record) return Error(record.error().code, item.key + ": " + record.error().detail);
+    found.push_back({item.key.substr(prefix.size()), std::move(*record)});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const NamedNode& a, const NamedNode& b) { return a.record.id < b.record.id; });
+  return found;
+}
+
+/// A sending without an answer may have done it, now or later: the next one tells by its failure.
+Status VolumeRecordStore::create(const VolumeRecord& record, const std::string& node,
+                                 NodeRecord first, std::uint64_t deadline_ns) {
+  const etcd::LogKeys log(volume_, kFirstGeneration);
+  first.id = {1};
+  Txn txn;
+  txn.compares = {version_is(key("volume"), 0), version_is(key("node_count"), 0),
+                  version_is(node_key(node), 0), version_is(log.count(), 0),
+                  value_is(log.generation(), std::to_string(kFirstGeneration))};
+  txn.success = {Put{key("volume"), encode(record)}, Put{key("node_count"), {}},
+                 Put{node_key(node), encode(first)}};
+  txn.failure = {Range{key("volume"), {}}, Range{node_key(node), {}}};
+  Result<TxnReply> reply = client_.txn(txn, deadline_ns);
+  while (!reply && reply.error().code == Code::kTimeout && clock_.boot_ns() < deadline_ns)
+    reply = client_.txn(txn, deadline_ns);
+  if (!reply) return reply.error();
+  if (reply->succeeded) return {};
+  if (reply->ranges.size() != 2) return Error(Code::kCorrupt, "etcd: an answer is missing");
+  const KeyValue* ours = only(reply->ranges[1]);
+  if (ours != nullptr && ours->value == encode(first)) return {};
+  if (only(reply->ranges[0]) != nullptr)
+    return Error(Code::kExists, "volume " + volume_ + " in etcd");
+  return Error(Code::kExists,
+               fmt::format("volume {} has no record in etcd, but {} is not empty", volume_, root_));
+}
+
+Result<NodeId> VolumeRecordStore::add(const VolumeRecord& volume, const std::string& node,
+                                      NodeRecord record, std::uint64_t deadline_ns) {
+  Error last(Code::kTimeout, "registration of node " + node);
+  while (clock_.boot_ns() < deadline_ns) {
+    Txn look;
+    look.success = {Range{key("node_count"), {}}, Range{node_key(node), {}}};
+    KVSYNCFS_ASSIGN(const TxnReply now, client_.txn(look, deadline_ns));
+    if (now.ranges.size() != 2) return Error(Code::kCorrupt, "etcd: an answer is missing");
+    if (const KeyValue* there = only(now.ranges[1])) {
+      KVSYNCFS_ASSIGN(const NodeRecord present, decode_node_record(there->value));
+      if (present.store != record.store) return node_exists(node);
+      return present.id;  // an earlier sending did it
+    }
+    const KeyValue* count = only(now.ranges[0]);
+    const std::int64_t given = count == nullptr ? 0 : count->version;
+    if (given >= kNodesMax)
+      return Error(Code::kTooBig, fmt::format("volume {} has had {} nodes", volume_, kNodesMax));
+    record.id = {static_cast<std::uint64_t>(given) + 1};
+    Txn txn;
+    txn.compares = {value_is(key("volume"), encode(volume)), version_is(key("node_count"), given),
+                    version_is(node_key(node), 0)};
+    txn.success = {Put{key("node_count"), {}}, Put{node_key(node), encode(record)}};
+    txn.failure = {Range{key("volume"), {}}};
+    const Result<TxnReply> reply = client_.txn(txn, deadline_ns);
+    if (!reply && reply.error().code != Code::kTimeout) return reply.error();
+    if (reply && reply->succeeded) return record.id;
+    if (!reply) {
+      last = reply.error();
+      continue;
+    }
+    const KeyValue* present = reply->ranges.size() == 1 ? only(reply->ranges[0]) : nullptr;
+    if (present == nullptr || present->value != encode(volume)) return no_volume();
+  }
+  return last;
+}
+
+Status VolumeRecordStore::check_unused(const std::string& node, std::uint64_t deadline_ns) {
+  const etcd::LogKeys log(volume_, kFirstGeneration);
+  KVSYNCFS_ASSIGN(const RangeReply found, client_.range(Range{log.life(node), {}}, deadline_ns));
+  return found.items.empty() ? Status() : was_mounted(node);
+}
+
+Status VolumeRecordStore::check_unused(std::uint64_t deadline_ns) {
+  const std::string lives = etcd::LogKeys(volume_, kFirstGeneration).life({});
+  KVSYNCFS_ASSIGN(const std::vector<KeyValue> lived, all(lives, deadline_ns));
+  return lived.empty() ? Status() : was_mounted(lived[0].key.substr(lives.size()));
+}
+
+Result<NodeId> VolumeRecordStore::replace(const std::string& node, NodeRecord record,
+                                          std::uint64_t deadline_ns) {
+  const etcd::LogKeys log(volume_, kFirstGeneration);
+  KVSYNCFS_ASSIGN(const RangeReply found, client_.range(Range{node_key(node), {}}, deadline_ns));
+  const KeyValue* item = only(found);
+  if (item == nullptr) return no_node(node);
+  KVSYNCFS_ASSIGN(const NodeRecord present, decode_node_record(item->value));
+  record.id = present.id;
+  Txn txn;
+  txn.compares = {value_is(item->key, item->value), version_is(log.life(node), 0)};
+  txn.success = {Put{item->key, encode(record)}};
+  KVSYNCFS_ASSIGN(const TxnReply reply, client_.txn(txn, deadline_ns));
+  if (!reply.succeeded) return was_mounted(node);
+  return record.id;
+}
+
+Result<VolumeRecord> VolumeRecordStore::confirm(const ClusterConfig& config,
+                                                std::uint64_t deadline_ns) {
+  Txn look;
+  look.success = {Range{key("volume"), {}}, Range{node_key(config.node), {}}};
+  KVSYNCFS_ASSIGN(const TxnReply now, client_.txn(look, deadline_ns));
+  if (now.ranges.size() != 2) return Error(Code::kCorrupt, "etcd: an answer is missing");
+  const KeyValue* volume = only(now.ranges[0]);
+  const KeyValue* node = only(now.ranges[1]);
+  if (volume == nullptr) return no_volume();
+  if (node == nullptr) return no_node(config.node);
+  KVSYNCFS_ASSIGN(const NodeRecord record, decode_node_record(node->value));
+  if (record.store != config.store || record.id != config.id)
+    return Error(Code::kStale, fmt::format("node {} of volume {} is another store: {}", config.node,
+                                           volume_, uuid_text(record.store)));
+  return decode_volume_record(volume->value);
+}
+
+/// A node that comes meanwhile changes the count; one that is there must not be mounted meanwhile.
+Status VolumeRecordStore::remove_unused(std::uint64_t deadline_ns) {
+  constexpr std::size_t kNodesPerTransaction = 100;  // of etcd's limit of 128 comparisons
+  const etcd::LogKeys log(volume_, kFirstGeneration);
+  KVSYNCFS_ASSIGN(const RangeReply count, client_.range(Range{key("node_count"), {}}, deadline_ns));
+  KVSYNCFS_TRY(check_unused(deadline_ns));
+  const std::string prefix = key("nodes/");
+  KVSYNCFS_ASSIGN(const std::vector<KeyValue> nodes, all(prefix, deadline_ns));
+  if (nodes.size() > kNodesPerTransaction)
+    return Error(Code::kTooBig, fmt::format("volume {} has {} nodes", volume_, nodes.size()));
+  Txn txn;
+  const KeyValue* counted = only(count);
+  txn.compares = {version_is(key("node_count"), counted == nullptr ? 0 : counted->version)};
+  for (const KeyValue& node : nodes)
+    txn.compares.push_back(version_is(log.life(node.key.substr(prefix.size())), 0));
+  txn.success = {Delete{root_, etcd::end_of_prefix(root_)}};
+  KVSYNCFS_ASSIGN(const TxnReply reply, client_.txn(txn, deadline_ns));
+  if (!reply.succeeded)
+    return Error(Code::kBusy, fmt::format("volume {} has changed meanwhile", volume_));
+  return {};
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,71 @@
+#include "engine/cluster_parts.h"
+
+#include <algorithm>
+
+namespace kvsyncfs {
+
+bool OpenHandles::open(InodeId inode) {
+  std::lock_guard lock(mutex_);
+  ++open_[inode];
+  return !kept_.insert(inode).second;
+}
+
+void OpenHandles::close(InodeId inode) {
+  std::lock_guard lock(mutex_);
+  const auto found = open_.find(inode);
+  if (found == open_.end() || --found->second > 0) return;
+  open_.erase(found);
+  if (held_.erase(inode) == 0) return;
+  kept_.erase(inode);
+  news_.push_back(inode);
+}
+
+bool OpenHandles::may_stay(InodeId inode) {
+  std::lock_guard lock(mutex_);
+  return held_.contains(inode) || std::find(news_.begin(), news_.end(), inode) != news_.end();
+}
+
+void OpenHandles::forget_pages(InodeId inode) {
+  std::lock_guard lock(mutex_);
+  kept_.erase(inode);
+}
+
+void OpenHandles::orphaned(InodeId inode) {
+  std::lock_guard lock(mutex_);
+  news_.push_back(inode);
+}
+
+HoldOrphansCommand OpenHandles::take_news(std::size_t count_max) {
+  HoldOrphansCommand command;
+  std::lock_guard lock(mutex_);
+  for (; !news_.empty() && count_max > 0; --count_max) {
+    const InodeId inode = news_.front();
+    news_.pop_front();
+    if (open_.contains(inode)) {
+      held_.insert(inode);
+      command.held.push_back(inode);
+    } else {
+      kept_.erase(inode);
+      command.released.push_back(inode);
+    }
+  }
+  return command;
+}
+
+void OpenHandles::give_back(const HoldOrphansCommand& news) {
+  std::lock_guard lock(mutex_);
+  news_.insert(news_.end(), news.held.begin(), news.held.end());
+  news_.insert(news_.end(), news.released.begin(), news.released.end());
+}
+
+ClusterParts::ClusterParts(ClusterSeams& cluster_seams, EtcdLog& etcd_log, Catalog& catalog,
+                           SegmentStore& store, Clock& clock, std::uint64_t volume_tag,
+                           std::uint64_t timeout_ns, std::function<void(std::string_view)> warn)
+    : seams(cluster_seams),
+      log(etcd_log),
+      membership(seams.etcd, clock, seams.volume),
+      records(seams.etcd, clock, seams.volume),
+      segments(seams, catalog, store, membership, clock, volume_tag, timeout_ns, std::move(warn)),
+      session(seams, etcd_log, catalog, clock, timeout_ns) {}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,98 @@
+// What an engine has more of in a cluster. Part of engine_impl.h.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/cluster/membership.h"
+#include "engine/cluster/volume_record_store.h"
+#include "engine/cluster_seams.h"
+#include "engine/node_segments.h"
+#include "engine/node_session.h"
+
+namespace kvsyncfs {
+
+/// Handles that are open here, and orphans: each session that lived when an inode lost its last
+/// name says whether it has a handle open on it. Thread: any; a leaf mutex.
+class OpenHandles {
+ public:
+  /// Returns whether the kernel's pages of an earlier open are still right.
+  bool open(InodeId inode);
+  void close(InodeId inode);
+  /// An inode without a name that has just been opened: this node has not let it go yet.
+  bool may_stay(InodeId inode);
+  /// The file's bytes were changed by another node, or where the kernel did not see it.
+  void forget_pages(InodeId inode);
+
+  /// The inode lost its last name: to be said of it soon.
+  void orphaned(InodeId inode);
+  /// What is to be said now; said once.
+  HoldOrphansCommand take_news(std::size_t count_max);
+  /// It was not said, after all.
+  void give_back(const HoldOrphansCommand& news);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<InodeId, std::size_t> open_;  // handles
+  std::unordered_set<InodeId> kept_;               // the kernel may have right pages of these
+  std::unordered_set<InodeId> held_;               // orphans that this node said it holds
+  std::deque<InodeId> news_;                       // orphans of which something is to be said
+};
+
+/// Lets the transport's handlers into the engine while there is one: the transport outlives it.
+class Gate {
+ public:
+  /// Runs `pass` unless the gate is closed, and holds close() up meanwhile.
+  template <typename F>
+  void enter(F&& pass) {
+    std::shared_lock lock(mutex_);
+    if (is_open_) pass();
+  }
+  void close() {
+    std::unique_lock lock(mutex_);
+    is_open_ = false;
+  }
+
+ private:
+  std::shared_mutex mutex_;
+  bool is_open_ = true;
+};
+
+struct ClusterParts {
+  ClusterParts(ClusterSeams& seams, EtcdLog& etcd_log, Catalog& catalog, SegmentStore& store,
+               Clock& clock, std::uint64_t volume_tag, std::uint64_t timeout_ns,
+               std::function<void(std::string_view)> warn);
+
+  /// No call of the transport comes in any more.
+  void detach() { gate->close(); }
+
+  const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
+  ClusterSeams& seams;
+  EtcdLog& log;
+  Membership membership;
+  VolumeRecordStore records;
+  NodeSegments segments;
+  NodeSession session;
+  OpenHandles handles;
+  std::atomic<std::uint64_t> held_live_bytes = 0;  ///< in segments of which this node has a copy
+  std::atomic<bool> sessions_ended = true;         ///< orphans may be nobody's since
+
+  std::mutex mutex;                                        ///< a leaf; guards the two below
+  std::deque<std::pair<SegmentId, std::uint64_t>> sealed;  ///< by others, with their lengths
+  std::deque<SegmentId> deleted;                           ///< by others
+
+  // The upkeep's own.
+  std::uint64_t members_due_ns = 0;
+  std::map<NodeId, std::string> names;
+  std::map<NodeId, std::vector<std::string>> addresses;  ///< as the transport knows them
+};
+
+}  // namespace kvsyncfs

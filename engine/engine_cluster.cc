@@ -1,0 +1,295 @@
+// The engine as a node of a cluster: joins, follows the others' changes, tells them what they need
+// to know, and keeps house. ARCHITECTURE.md, "Replicate, then commit".
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/engine_impl.h"
+#include "engine/format/peer_message.h"
+
+namespace kvsyncfs {
+
+namespace {
+
+constexpr std::uint64_t kTickNs = 100'000'000;
+constexpr std::uint64_t kMembersPeriodNs = 1'000'000'000;
+constexpr std::uint64_t kWatchWaitNs = 100'000'000;
+constexpr std::uint64_t kPauseNs = 100'000'000;  // after a failure of etcd
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+constexpr std::size_t kOrphansPerCommand = 1000;
+constexpr std::size_t kServerTasks = 2;
+
+bool ends_log(const Error& error) {
+  return error.code == Code::kFenced || error.code == Code::kCorrupt ||
+         error.code == Code::kStale || error.code == Code::kShutdown;
+}
+
+/// The file whose bytes or size a command changes; 0: none.
+InodeId changed_file(const Command& command) {
+  if (const auto* c = std::get_if<WriteExtentsCommand>(&command)) return c->inode;
+  if (const auto* c = std::get_if<AppendExtentsCommand>(&command)) return c->inode;
+  if (const auto* c = std::get_if<AllocateCommand>(&command)) return c->inode;
+  if (const auto* c = std::get_if<CloneRangeCommand>(&command)) return c->target;
+  if (const auto* c = std::get_if<SetAttrCommand>(&command)) return c->size ? c->inode : InodeId{};
+  return {};
+}
+
+}  // namespace
+
+Status EngineImpl::open_cluster() {
+  ClusterSeams& seams = *options_.cluster;
+  EtcdLogOptions log;
+  log.volume = seams.volume;
+  log.node = seams.node_name;
+  log.incarnation = seams.incarnation.value;
+  log.lease_ttl_s = seams.lease_ttl_s;
+  log.timeout_ns = options_.timeout_ns;
+  KVSYNCFS_ASSIGN(auto opened, EtcdLog::open(seams.etcd, clock_, log));
+  EtcdLog& etcd_log = *opened;
+  log_ = std::move(opened);
+  cluster_ =
+      std::make_unique<ClusterParts>(seams, etcd_log, *catalog_, *store_, clock_,
+                                     superblock_.volume_tag(), options_.timeout_ns, options_.warn);
+  misses_ = &cluster_->segments.misses();
+  return {};
+}
+
+/// The log is replayed up to here. From the Join on other nodes wait for this one.
+Status EngineImpl::join_cluster() {
+  TransportHandlers handlers;
+  handlers.on_request = [this, gate = cluster_->gate](Incoming request, Responder responder) {
+    gate->enter([&] { take_request(std::move(request), std::move(responder)); });
+  };
+  handlers.on_peer = [this, gate = cluster_->gate](const PeerEvent& event) {
+    gate->enter([&] { cluster_->segments.note_peer(event); });
+  };
+  handlers.on_refused = [warn = options_.warn](const std::string& address, const Error& why) {
+    warn(fmt::format("a connection from {} is refused: {}", address, describe(why)));
+  };
+  KVSYNCFS_TRY(cluster_->seams.transport.start(std::move(handlers)));
+  start_tasks();
+  KVSYNCFS_TRY(refresh_members());
+  return cluster_->session.join();
+}
+
+void EngineImpl::take_request(Incoming request, Responder responder) {
+  if (request.kind != static_cast<std::uint16_t>(PeerRequest::kAcknowledge))
+    return cluster_->segments.server().take(std::move(request), std::move(responder));
+  const auto message = decode_acknowledge(request.head);
+  if (!message) return responder.reply(message.error());
+  cluster_->session.note(request.peer, request.incarnation, message->position);
+  responder.reply(Answer{});
+}
+
+void EngineImpl::start_tasks() {
+  TaskRunner& tasks = cluster_->seams.tasks;
+  tasks.start("watch", [this] {
+    const Status status = cluster_->log.run_watch(kWatchWaitNs);
+    cluster_->session.acknowledge();
+    if (status) return clock_.boot_ns();
+    if (!ends_log(status.error())) return clock_.boot_ns() + kPauseNs;
+    if (!closed_) static_cast<void>(fail(status.error()));
+    return kNever;
+  });
+  tasks.start("lease", [this] {
+    const std::uint64_t due_ns = cluster_->log.run_keep_alive();
+    if (due_ns == kNever && !closed_)
+      static_cast<void>(fail(Error(Code::kFenced, "this node's session has ended")));
+    return due_ns;
+  });
+  for (std::size_t i = 0; i < kServerTasks; ++i)
+    tasks.start("server", [this] {
+      cluster_->segments.server().run();
+      return clock_.boot_ns();
+    });
+  tasks.start("upkeep", [this] { return maintain_cluster(); });
+}
+
+std::uint64_t EngineImpl::maintain_cluster() {
+  if (closed_ || failed_) return clock_.boot_ns() + kTickNs;
+  cluster_->session.acknowledge();
+  cluster_->session.end_the_dead([this](NodeId node) { return cluster_->segments.is_down(node); },
+                                 [this](NodeId node) { return name_of(node); });
+  const std::uint64_t now_ns = clock_.boot_ns();
+  if (now_ns >= cluster_->members_due_ns) {
+    cluster_->members_due_ns = now_ns + kMembersPeriodNs;
+    if (const Status status = refresh_members(); !status)
+      options_.warn("members of the cluster: " + describe(status.error()));
+  }
+  for (const Status& status : {follow_segments(), serving_ ? settle_orphans() : Status{}})
+    if (!status && !failed_) options_.warn("upkeep: " + describe(status.error()));
+  return clock_.boot_ns() + kTickNs;
+}
+
+Status EngineImpl::refresh_members() {
+  ClusterSeams& seams = cluster_->seams;
+  const std::uint64_t until_ns = clock_.boot_ns() + options_.timeout_ns / 3;
+  Member self;
+  self.id = seams.node;
+  self.name = seams.node_name;
+  self.incarnation = seams.incarnation;
+  self.addresses = seams.addresses;
+  self.rack = seams.rack;
+  self.capacity_bytes = superblock_.size_bytes;
+  self.free_bytes = store_->free_bytes();
+  self.version = seams.version;
+  KVSYNCFS_TRY(cluster_->membership.announce(self, cluster_->log.lease(), until_ns));
+  KVSYNCFS_TRY(cluster_->membership.refresh(until_ns));
+  for (const Member& member : cluster_->membership.map()->members) {
+    auto& known = cluster_->addresses[member.id];
+    if (member.id == seams.node || known == member.addresses) continue;
+    known = member.addresses;
+    KVSYNCFS_TRY(seams.transport.set_peer(member.id, member.addresses));
+  }
+  return {};
+}
+
+/// A node that is away has no line among the members.
+Result<std::string> EngineImpl::name_of(NodeId node) {
+  auto& names = cluster_->names;
+  if (const auto known = names.find(node); known != names.end()) return known->second;
+  KVSYNCFS_ASSIGN(const auto all,
+                  cluster_->records.nodes(clock_.boot_ns() + options_.timeout_ns / 3));
+  for (const NamedNode& named : all) names[named.record.id] = named.name;
+  const auto known = names.find(node);
+  if (known == names.end()) return Error(Code::kNotFound, fmt::format("node {}", node.value));
+  return known->second;
+}
+
+void EngineImpl::note_applied(const Transaction& transaction,
+                              const std::vector<CommandResult>& results) {
+  const bool is_own = transaction.origin && transaction.origin->node == cluster_->seams.node;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const CommandResult& result = results[i];
+    if (!result.status) continue;
+    note_changed(transaction.commands[i], is_own);
+    if (result.orphaned)
+      cluster_->handles.orphaned(std::holds_alternative<RenameCommand>(transaction.commands[i])
+                                     ? result.replaced
+                                     : result.inode);
+  }
+}
+
+void EngineImpl::note_changed(const Command& command, bool is_own) {
+  if (std::holds_alternative<EndCommand>(command)) cluster_->sessions_ended = true;
+  // Where an append comes to lie is known only now, also to the node that sent it.
+  const InodeId file = changed_file(command);
+  if (file.value != 0 && (!is_own || std::holds_alternative<AppendExtentsCommand>(command))) {
+    if (LiveInodePtr live = live_.find(file)) live->changed_elsewhere = true;
+    cluster_->handles.forget_pages(file);
+  }
+  if (is_own) return;
+  std::lock_guard lock(cluster_->mutex);
+  if (const auto* seal = std::get_if<SealSegmentCommand>(&command))
+    cluster_->sealed.emplace_back(seal->segment, seal->length);
+  if (const auto* gone = std::get_if<DeleteSegmentCommand>(&command))
+    cluster_->deleted.push_back(gone->segment);
+}
+
+/// This node's copies follow what the owners of the segments did; counts what it holds.
+Status EngineImpl::follow_segments() {
+  std::deque<std::pair<SegmentId, std::uint64_t>> sealed;
+  std::deque<SegmentId> deleted;
+  {
+    std::lock_guard lock(cluster_->mutex);
+    sealed.swap(cluster_->sealed);
+    deleted.swap(cluster_->deleted);
+  }
+  for (const auto& [segment, length] : sealed) KVSYNCFS_TRY(store_->seal_replica(segment, length));
+  for (const SegmentId segment : deleted) KVSYNCFS_TRY(store_->remove(segment));
+  std::uint64_t live_bytes = 0;
+  KVSYNCFS_ASSIGN(const auto segments, catalog_->segments());
+  for (const auto& [id, record] : segments)
+    if (std::find(record.holders.begin(), record.holders.end(), cluster_->seams.node) !=
+        record.holders.end())
+      live_bytes += record.live_bytes;
+  cluster_->held_live_bytes = live_bytes;
+  return {};
+}
+
+Status EngineImpl::settle_orphans() {
+  std::vector<InodeId> nobodys;
+  const HoldOrphansCommand news = cluster_->handles.take_news(kOrphansPerCommand);
+  if (!news.held.empty() || !news.released.empty()) {
+    auto said = commit_one(news);
+    if (!said) {
+      cluster_->handles.give_back(news);
+      return said.error();
+    }
+    nobodys = std::move(said->reclaimable);
+  }
+  if (nobodys.empty() && cluster_->sessions_ended.exchange(false)) {
+    KVSYNCFS_ASSIGN(nobodys, catalog_->reclaimable_orphans(kOrphansPerCommand));
+    if (nobodys.size() == kOrphansPerCommand) cluster_->sessions_ended = true;
+  }
+  for (const InodeId inode : nobodys) KVSYNCFS_TRY(reclaim(inode));
+  return {};
+}
+
+Status EngineImpl::may_answer() { return cluster_ ? cluster_->session.may_answer() : Status{}; }
+
+Result<bool> EngineImpl::open_handle(InodeId inode) {
+  if (!cluster_) return true;
+  // In this order: an orphan that this node let go before has lost its name by now.
+  const bool keep = cluster_->handles.open(inode);
+  const auto found = attributes(inode);
+  if (found && (found->link_count > 0 || cluster_->handles.may_stay(inode))) return keep;
+  cluster_->handles.close(inode);
+  return found ? Error(Code::kStale, "the file was removed") : found.error();
+}
+
+void EngineImpl::close_handle(InodeId inode) {
+  if (cluster_) cluster_->handles.close(inode);
+}
+
+/// The log decides where the bytes come to lie, so they go there before the write returns.
+Status EngineImpl::append_now(InodeId inode, Bytes bytes) {
+  const std::uint64_t space = round_up(bytes.size(), kPageSize);
+  KVSYNCFS_TRY(reserve_space(space, bytes.size(), {inode, 0, bytes.size(), true}));
+  const LiveUse live(live_, inode);
+  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
+  Status status = commit_dirty_locked(live.pointer());
+  if (status)
+    status = [&]() -> Status {
+      std::shared_lock unreferenced(unreferenced_mutex_);
+      auto placed = store_->append(Stream::kUser, {&bytes, 1});
+      if (!placed) return append_failed(placed.error());
+      AppendExtentsCommand command;
+      command.inode = inode;
+      command.time = clock_.now();
+      for (const Placed& p : *placed)
+        command.pieces.push_back({p.segment, p.segment_offset, p.length});
+      auto appended = commit_one(std::move(command));
+      return appended ? Status{} : Status(appended.error());
+    }();
+  store_->unreserve(space);
+  if (status) counts_.written_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+  return status;
+}
+
+/// As people count: after replication, over the nodes that are up.
+Result<SpaceInfo> EngineImpl::space_of_cluster() {
+  std::uint64_t size = 0, free = 0;
+  for (const Member& member : cluster_->membership.map()->members) {
+    size += usable_bytes(member.capacity_bytes);
+    free += std::min(member.free_bytes, usable_bytes(member.capacity_bytes));
+  }
+  const std::uint64_t replicas = std::max<std::uint64_t>(cluster_->seams.replicas, 1);
+  constexpr std::uint64_t kBytesPerInode = 512;  // as on a lone node
+  SpaceInfo info;
+  info.total_bytes = size / replicas;
+  info.free_bytes = std::min(free / replicas, info.total_bytes);
+  info.available_bytes = info.free_bytes;
+  info.free_inodes = info.free_bytes / kBytesPerInode;
+  info.total_inodes = catalog_->totals().inodes + info.free_inodes;
+  return info;
+}
+
+void EngineImpl::leave_cluster() {
+  if (!failed_)
+    if (const Status left = cluster_->session.leave(); !left)
+      options_.warn("leaving the cluster: " + describe(left.error()));
+  cluster_->seams.tasks.stop();
+}
+
+}  // namespace kvsyncfs

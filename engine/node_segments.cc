@@ -1,0 +1,136 @@
+#include "engine/node_segments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/policy/placement.h"
+
+namespace kvsyncfs {
+namespace {
+
+/// A holder that failed gets no new segment for so long, whatever its lease says.
+constexpr std::uint64_t kShunNs = 3'000'000'000;
+/// Segments of one node that lie next to each other in time share their holders.
+constexpr std::uint64_t kGroupsPerNode = 64;
+/// P3: so many copies before a change says that it is stable, if the volume has so many at all.
+constexpr std::size_t kHoldersMin = 2;
+
+}  // namespace
+
+NodeSegments::NodeSegments(const ClusterSeams& seams, Catalog& catalog, SegmentStore& store,
+                           Membership& membership, Clock& clock, std::uint64_t volume_tag,
+                           std::uint64_t timeout_ns, std::function<void(std::string_view)> warn)
+    : seams_(seams),
+      catalog_(catalog),
+      store_(store),
+      membership_(membership),
+      clock_(clock),
+      warn_(std::move(warn)),
+      shipper_(seams.transport, clock, timeout_ns / 3),
+      misses_(*this, volume_tag, timeout_ns / 3),
+      server_(store, volume_tag) {}
+
+Result<OpenPlacedSegmentCommand> NodeSegments::place() {
+  const auto map = membership_.map();
+  std::vector<Candidate> candidates;
+  std::uint64_t group = 0;
+  {
+    std::lock_guard lock(mutex_);
+    const std::uint64_t now_ns = clock_.boot_ns();
+    for (const Candidate& candidate : placement_candidates(*map)) {
+      const auto up = up_.find(candidate.node);
+      const auto shunned = shunned_until_ns_.find(candidate.node);
+      const bool lives = candidate.node == seams_.node || (up != up_.end() && up->second);
+      const bool is_shunned = shunned != shunned_until_ns_.end() && shunned->second > now_ns;
+      if (lives && !is_shunned) candidates.push_back(candidate);
+    }
+    group = seams_.node.value * kGroupsPerNode + opened_++ % kGroupsPerNode;
+  }
+  const auto holders = choose_holders(group, candidates, seams_.replicas, seams_.node);
+  {
+    std::lock_guard lock(mutex_);
+    lacking_ = seams_.replicas - std::min(seams_.replicas, holders.size());
+  }
+  const std::size_t needed = std::min(seams_.replicas, kHoldersMin);
+  if (holders.size() < needed)
+    return Error(Code::kUnreachable,
+                 fmt::format("a new segment needs {} holders, {} live", needed, holders.size()));
+  return OpenPlacedSegmentCommand{seams_.node, holders};
+}
+
+std::vector<NodeId> NodeSegments::other_holders(SegmentId segment) const {
+  const auto record = catalog_.segment(segment);
+  std::vector<NodeId> others;
+  if (record) others = record->holders;
+  std::erase(others, seams_.node);
+  return others;
+}
+
+StoreOptions::Shipment NodeSegments::ship(SegmentId segment, std::uint64_t page,
+                                          std::span<const Bytes> pieces) {
+  return shipper_.ship(segment, page, pieces, other_holders(segment),
+                       [this](NodeId node, const Error& why) { lost(node, why); });
+}
+
+void NodeSegments::lost(NodeId node, const Error& why) {
+  warn_(fmt::format("node {} gets no new segments for a while: {}", node.value, describe(why)));
+  std::lock_guard lock(mutex_);
+  shunned_until_ns_[node] = clock_.boot_ns() + kShunNs;
+}
+
+void NodeSegments::note_peer(const PeerEvent& event) {
+  if (!event.is_up)
+    warn_(fmt::format("node {} is not reached: {}", event.node.value, describe(event.why)));
+  std::lock_guard lock(mutex_);
+  up_[event.node] = event.is_up;
+}
+
+bool NodeSegments::is_down(NodeId node) const {
+  std::lock_guard lock(mutex_);
+  const auto up = up_.find(node);
+  return up == up_.end() || !up->second;
+}
+
+std::string NodeSegments::degraded() const {
+  std::lock_guard lock(mutex_);
+  if (lacking_ == 0) return {};
+  return fmt::format("new segments have {} of {} holders", seams_.replicas - lacking_,
+                     seams_.replicas);
+}
+
+Result<std::size_t> NodeSegments::Misses::load_some(SegmentId segment, std::uint64_t page,
+                                                    MutableBytes out) {
+  SegmentStore& store = segments_.store_;
+  Result<std::size_t> loaded = Code::kNotFound;
+  if (store.file(segment)) loaded = load_pages(store, segment, page, out);
+  if (loaded) return loaded;
+  const auto holders = segments_.other_holders(segment);
+  if (holders.empty()) return loaded;
+  auto pulled = puller_.pull(segment, page, out, holders);
+  if (!pulled) return pulled;
+  pulled_pages_.fetch_add(*pulled, std::memory_order_relaxed);
+  return pulled;
+}
+
+Status NodeSegments::Misses::load(SegmentId segment, std::uint64_t offset, MutableBytes out) {
+  SegmentStore& store = segments_.store_;
+  if (store.file(segment) && store.read(segment, offset, out)) return {};
+  AlignedBuffer buffer;
+  while (!out.empty()) {
+    const std::size_t in_page = offset % kPageSize;
+    const std::size_t wanted =
+        std::min<std::size_t>(round_up(in_page + out.size(), kPageSize), std::size_t{1} << 20);
+    if (buffer.bytes().empty()) buffer = AlignedBuffer(wanted);
+    const MutableBytes pages = buffer.bytes().first(wanted);
+    KVSYNCFS_ASSIGN(const std::size_t count, load_some(segment, offset / kPageSize, pages));
+    const std::size_t size = std::min(out.size(), count * kPageSize - in_page);
+    std::memcpy(out.data(), pages.data() + in_page, size);
+    out = out.subspan(size);
+    offset += size;
+  }
+  return {};
+}
+
+}  // namespace kvsyncfs

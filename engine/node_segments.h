@@ -1,0 +1,81 @@
+// The segments of a cluster as one node sees them: who is to hold a new one, how its batches get
+// there, and where the pages of all of them come from. Thread: any.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "engine/catalog/catalog.h"
+#include "engine/cluster/membership.h"
+#include "engine/cluster_seams.h"
+#include "engine/store/segment_store.h"
+#include "engine/sync/page_puller.h"
+#include "engine/sync/peer_server.h"
+#include "engine/sync/shipper.h"
+#include "engine/tier/miss_source.h"
+
+namespace kvsyncfs {
+
+class NodeSegments {
+ public:
+  /// All borrowed. `warn`: one line, any thread.
+  NodeSegments(const ClusterSeams& seams, Catalog& catalog, SegmentStore& store,
+               Membership& membership, Clock& clock, std::uint64_t volume_tag,
+               std::uint64_t timeout_ns, std::function<void(std::string_view)> warn);
+
+  /// The command that opens the next segment of this node. Errors: kUnreachable (fewer nodes live
+  /// than must hold it).
+  Result<OpenPlacedSegmentCommand> place();
+  /// As StoreOptions::ship.
+  StoreOptions::Shipment ship(SegmentId segment, std::uint64_t page, std::span<const Bytes> pieces);
+  /// Misses: from this node's own copy if it has a good one, else from another holder.
+  MissSource& misses() { return misses_; }
+  PeerServer& server() { return server_; }
+
+  /// A session of a peer came up or went down, as the transport sees it.
+  void note_peer(const PeerEvent& event);
+  bool is_down(NodeId node) const;
+  /// What new segments lack, one line; empty: nothing.
+  std::string degraded() const;
+  std::uint64_t pulled_pages() const { return misses_.pulled_pages(); }
+
+ private:
+  class Misses final : public MissSource {
+   public:
+    Misses(NodeSegments& segments, std::uint64_t volume_tag, std::uint64_t timeout_ns)
+        : segments_(segments),
+          puller_(segments.seams_.transport, segments.clock_, volume_tag, timeout_ns) {}
+    Status load(SegmentId segment, std::uint64_t offset, MutableBytes out) override;
+    Result<std::size_t> load_some(SegmentId segment, std::uint64_t page, MutableBytes out) override;
+    std::uint64_t pulled_pages() const { return pulled_pages_.load(std::memory_order_relaxed); }
+
+   private:
+    NodeSegments& segments_;
+    PagePuller puller_;
+    std::atomic<std::uint64_t> pulled_pages_ = 0;
+  };
+
+  std::vector<NodeId> other_holders(SegmentId segment) const;
+  void lost(NodeId node, const Error& why);
+
+  const ClusterSeams& seams_;
+  Catalog& catalog_;
+  SegmentStore& store_;
+  Membership& membership_;
+  Clock& clock_;
+  const std::function<void(std::string_view)> warn_;
+  Shipper shipper_;
+  Misses misses_;
+  PeerServer server_;
+
+  mutable std::mutex mutex_;  // a leaf; guards the rest
+  std::map<NodeId, bool> up_;
+  std::map<NodeId, std::uint64_t> shunned_until_ns_;
+  std::uint64_t opened_ = 0;
+  std::size_t lacking_ = 0;  // holders that the last segment lacks
+};
+
+}  // namespace kvsyncfs

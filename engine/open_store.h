@@ -1,0 +1,32 @@
+// Opens a store for use, whatever it is: one of a lone node, or a node of a cluster with its
+// connections to etcd and to the other nodes. Thread: one.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace kvsyncfs {
+
+struct ClusterMount {
+  std::string listen;   ///< "address:port" in place of the store's own; empty: that one
+  std::string version;  ///< of the program, for the other nodes' people
+};
+
+class OpenStore {
+ public:
+  virtual ~OpenStore() = default;
+  virtual Engine& engine() = 0;
+  virtual bool is_clustered() const = 0;
+};
+
+/// The seams outlive what is returned; so does the store's lock, which the caller holds. Close the
+/// engine before it is destroyed. Errors: those of Engine::open; of a cluster also kNotFound (no
+/// such volume or node in etcd), kStale (the node is another store), kTimeout, kAccess,
+/// kUnreachable, kBusy (somebody listens there, or the node lives elsewhere), kUnsupported (a
+/// read-only mount).
+Result<std::unique_ptr<OpenStore>> open_store(Disk& disk, Clock& clock, Random& random,
+                                              EngineOptions options, const ClusterMount& mount);
+
+}  // namespace kvsyncfs

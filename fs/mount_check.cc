@@ -13,8 +13,8 @@
 #include <system_error>
 #include <tuple>
 
+#include "engine/env/mount_table.h"
 #include "fs/helper_entry.h"
-#include "fs/mount_table.h"
 
 namespace kvsyncfs {
 

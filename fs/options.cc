@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
+
+#include "engine/base/size_text.h"
 
 #include "engine/format/cluster_config.h"
 
@@ -53,9 +54,9 @@ bool contains(const List& list, std::string_view word) {
 Status apply_value(MountOptions& options, std::string_view name, std::string_view value,
                    const std::string& word) {
   const auto size_into = [&](std::uint64_t& target) -> Status {
-    auto size = parse_size(value);
-    if (!size) return Error(Code::kInvalid, "option " + word + ": not a size");
-    target = *size;
+    const auto size = parse_size_text(value);
+    if (!size || size->bytes == 0) return Error(Code::kInvalid, "option " + word + ": not a size");
+    target = size->bytes;
     return {};
   };
   if (name == "cache_size") return size_into(options.cache_size_bytes);
@@ -132,24 +133,6 @@ Status apply_list(MountOptions& options, std::string_view list) {
 }
 
 }  // namespace
-
-Result<std::uint64_t> parse_size(std::string_view text) {
-  double number = 0;
-  const auto [end, error] =
-      std::from_chars(text.begin(), text.end(), number, std::chars_format::fixed);
-  if (error != std::errc{} || !std::isfinite(number) || number < 0) return Code::kInvalid;
-  std::string_view unit(end, static_cast<std::size_t>(text.end() - end));
-  if (unit.size() == 3 && unit.substr(1) == "iB") unit = unit.substr(0, 1);
-  double factor = 1;
-  if (!unit.empty()) {
-    constexpr std::string_view kUnits = "KMGTP";
-    const std::size_t index = kUnits.find(static_cast<char>(unit[0] & ~0x20));
-    if (unit.size() != 1 || index == std::string_view::npos) return Code::kInvalid;
-    factor = std::ldexp(1.0, 10 * static_cast<int>(index + 1));
-  }
-  if (number * factor >= 9e18) return Code::kInvalid;
-  return static_cast<std::uint64_t>(number * factor);
-}
 
 Result<MountOptions> parse_mount_options(const std::vector<std::string>& arguments) {
   MountOptions options;

@@ -25,10 +25,6 @@ struct MountOptions {
   std::vector<std::string> kernel_options;  ///< for mount(2): nodev, nosuid, noexec, sync, ...
 };
 
-/// Sizes as people write them: 4096, 64M, 1.5G, 2T (powers of 1024). Errors:
-/// kInvalid.
-Result<std::uint64_t> parse_size(std::string_view text);
-
 /// `arguments` without the program's name: STORE MNT [-o OPTION,...] [-f] [-d]
 /// [--help] [--version]. Words of /etc/fstab that are for others (nofail,
 /// _netdev, x-*, ...) are accepted and dropped. Errors: kInvalid, naming the

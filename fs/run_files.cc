@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -28,10 +27,6 @@ ino_t inode_of(const std::string& path) {
 }
 
 }  // namespace
-
-std::string socket_name(std::uint64_t device) {
-  return fmt::format("{}-{}.sock", major(device), minor(device));
-}
 
 RunFiles::~RunFiles() {
   // A name may be another daemon's by now: the device number is free as soon as the mount is gone,

@@ -1,19 +1,13 @@
-// Where a daemon can be asked: /run/kvsyncfs/<major>-<minor>.sock, after the device number of its
-// mount, and <uuid>.sock, a second name of the same socket. Thread: values.
+// Where a daemon can be asked, as engine/env/daemon_client.h names it. Thread: values.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "engine/base/error.h"
+#include "engine/env/daemon_client.h"
 
 namespace kvsyncfs {
-
-inline constexpr std::string_view kRunFolder = "/run/kvsyncfs";
-
-/// Name of the socket of the mount with this st_dev.
-std::string socket_name(std::uint64_t device);
 
 /// A listening socket with two names. Both go with the object; what an earlier life left behind
 /// under the same names is replaced. (Hard links: a name that outlives a killed daemon is refused,

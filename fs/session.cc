@@ -16,8 +16,8 @@
 #include <fstream>
 #include <thread>
 
+#include "engine/env/mount_table.h"
 #include "fs/helper_entry.h"
-#include "fs/mount_table.h"
 #include "fs/request_flags.h"
 
 namespace kvsyncfs {

@@ -16,8 +16,8 @@
 #include <optional>
 #include <string>
 
-#include "fs/daemon_client.h"
-#include "fs/mount_table.h"
+#include "engine/env/daemon_client.h"
+#include "engine/env/mount_table.h"
 #include "fs/run_files.h"
 
 namespace kvsyncfs {

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "fs/mount_table.h"
+#include "engine/env/mount_table.h"
 #include "fs/run_files.h"
 
 namespace kvsyncfs {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "mkfs/size_text.h"
+#include "engine/base/size_text.h"
 
 namespace kvsyncfs {
 

@@ -1,4 +1,4 @@
-// Asks a daemon for its counters: one line to a Unix socket, one JSON document back.
+// Asks a daemon for its counters, as long as it takes, and can be interrupted.
 // Thread: values.
 #pragma once
 
@@ -10,7 +10,6 @@
 namespace kvsyncfs {
 
 inline constexpr int kStatTimeoutMs = 5000;
-inline constexpr std::size_t kStatAnswerSizeMax = 16u << 20;  ///< bytes
 
 /// SIGINT and SIGTERM as a descriptor to wait on, so that every wait of the tool ends at once.
 /// Both stay blocked for the life of the process.
@@ -31,8 +30,7 @@ class Interrupt {
 
 /// The answer to "stats", whole. `interrupt_fd` (or -1) ends the wait when it can be read.
 /// A daemon that has too many clients and hangs up is asked again until the time is over.
-/// Errors: kNotFound, kAccess, kTimeout (the daemon is there but does not answer), kBusy (it hangs
-/// up), kShutdown (interrupted), kNoMemory, kTooBig (answer above kStatAnswerSizeMax), kIo.
+/// Errors: those of ask() (engine/env/daemon_client.h), but kBusy where it hangs up.
 Result<std::string> ask_daemon(const std::string& socket, int timeout_ms = kStatTimeoutMs,
                                int interrupt_fd = -1);
 

@@ -10,32 +10,21 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/env/mount_table.h"
 
 namespace kvsyncfs {
-
-inline constexpr std::string_view kRunFolder = "/run/kvsyncfs";
-inline constexpr std::string_view kMountType = "fuse.kvsyncfs";
-
-struct Mount {
-  unsigned major = 0, minor = 0;
-  std::string mountpoint;
-  std::string type;
-};
-
-/// Lines of /proc/self/mountinfo (proc(5)), in its order; lines that do not parse are left out.
-std::vector<Mount> parse_mountinfo(std::string_view text);
 
 /// Target of the symbolic link `path`; nullopt if it is something else or is missing.
 using ReadLink = std::function<std::optional<std::string>(const std::string& path)>;
 
 struct ResolvedPath {
-  std::string path;                  ///< absolute, without links, "." and ".."
-  std::optional<std::size_t> mount;  ///< index of the volume's mount that it lies on
+  std::string path;                 ///< absolute, without links, "." and ".."
+  std::optional<MountEntry> mount;  ///< the volume's mount that it lies on
 };
 /// Follows `path` (from the folder `working`, if it is relative) step by step and stops where it
 /// enters a mount of type kMountType. Errors: kInvalid (more than 40 links).
 Result<ResolvedPath> resolve(std::string_view path, std::string_view working,
-                             const std::vector<Mount>& mounts, const ReadLink& read_link);
+                             const std::vector<MountEntry>& mounts, const ReadLink& read_link);
 
 struct Target {
   std::string socket;
@@ -43,7 +32,7 @@ struct Target {
   std::string uuid;  ///< of the store; empty for a mount
 };
 /// The socket for a mountpoint, a path on a mount, or the folder of a store.
-/// Errors: kNotFormatted (neither a mount nor a store), those of Engine::superblock, kInvalid.
+/// Errors: kNotFormatted (neither a mount nor a store), those of Engine::superblock, kInvalid, kIo.
 Result<Target> find_target(std::string_view path);
 
 }  // namespace kvsyncfs

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "fs/daemon_client.h"
+#include "engine/env/daemon_client.h"
 #include "fs/run_files.h"
 #include "tests/lib/temp_folder.h"
 
@@ -208,7 +208,7 @@ TEST_F(Requests, StopWaitsForTheBarrierAndLeavesTheClientWithoutAnAnswer) {
   gate_.open();
   stopped.get();
   server_->stop();
-  EXPECT_NE(barrier.get().find("no answer"), std::string::npos);
+  EXPECT_NE(barrier.get().find("without an answer"), std::string::npos);
 }
 
 TEST(RunFiles, BothNamesLeadToTheSameDaemonAndGoWithIt) {

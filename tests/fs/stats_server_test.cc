@@ -7,8 +7,8 @@
 
 #include <boost/json.hpp>
 
+#include "engine/env/daemon_client.h"
 #include "engine/env/real.h"
-#include "fs/daemon_client.h"
 #include "tests/lib/memory_disk.h"
 #include "tests/lib/temp_folder.h"
 

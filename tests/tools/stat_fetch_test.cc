@@ -11,7 +11,7 @@ namespace {
 Result<StatDocument> fetched(std::string_view answer, const std::string& uuid) {
   const FakeDaemon daemon([answer](int connection) {
     read_line(connection);
-    write_all(connection, answer);
+    write_all(connection, std::string(answer) + "\n");
   });
   return fetch({daemon.path(), "store /srv/kv", uuid});
 }
@@ -44,8 +44,7 @@ TEST(StatFetch, ErrorsNameTheTargetAndTheSocket) {
   EXPECT_EQ(broken.error().detail.find("store /srv/kv: /"), 0u) << broken.error().detail;
   const auto missing = fetch({"/nonexistent/kv.sock", "mount /mnt/kv", ""});
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().detail.find("mount /mnt/kv: no daemon: connect /nonexistent/kv.sock"),
-            0u)
+  EXPECT_EQ(missing.error().detail.find("mount /mnt/kv: no daemon: /nonexistent/kv.sock"), 0u)
       << missing.error().detail;
 }
 

@@ -1,7 +1,8 @@
-#include "fs/daemon_client.h"
+#include "engine/env/daemon_client.h"
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -16,12 +17,12 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 constexpr int kRetryMs = 10;  // a full queue of a Unix socket has no event
-constexpr std::size_t kAnswerSizeMax = 16u << 20;
 
 class Question {
  public:
-  Question(const std::string& socket, int timeout_ms)
+  Question(const std::string& socket, int timeout_ms, int interrupt_fd)
       : socket_(socket),
+        interrupt_fd_(interrupt_fd),
         deadline_(SteadyClock::now() + std::chrono::milliseconds(timeout_ms)),
         fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {}
   ~Question() {
@@ -66,12 +67,14 @@ class Question {
       const ssize_t size = ::recv(fd_, part.data(), part.size(), 0);
       // A daemon that did not read all that was sent closes with a reset behind its answer.
       if (size == 0 || (size < 0 && errno == ECONNRESET)) {
-        if (!answer.ends_with('\n')) return Error(Code::kStale, socket_ + ": no answer");
+        if (!answer.ends_with('\n'))
+          return Error(Code::kStale, socket_ + ": closed without an answer");
         return answer;
       }
       if (size > 0) {
         answer.append(part.data(), static_cast<std::size_t>(size));
-        if (answer.size() > kAnswerSizeMax) return Error(Code::kIo, socket_ + ": endless answer");
+        if (answer.size() > kAnswerSizeMax)
+          return Error(Code::kTooBig, socket_ + ": the answer does not end");
       } else if (errno == EAGAIN) {
         KVSYNCFS_TRY(wait(POLLIN));
       } else if (errno != EINTR) {
@@ -89,6 +92,8 @@ class Question {
  private:
   Error failure() const {
     const int error = errno;
+    // Of a daemon that has hung up; what it had answered is not whole.
+    if (error == EPIPE) return Error(Code::kStale, socket_ + ": closed without an answer");
     return Error(from_errno(error), socket_ + ": " + std::strerror(error));
   }
 
@@ -97,23 +102,30 @@ class Question {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - SteadyClock::now());
     if (left.count() <= 0) return Error(Code::kTimeout, socket_ + ": no answer in time");
     const int left_ms = static_cast<int>(left.count());
-    pollfd polled{events != 0 ? fd_ : -1, events, 0};
-    if (::poll(&polled, 1, events != 0 ? left_ms : std::min(left_ms, kRetryMs)) < 0 &&
-        errno != EINTR) {
-      return failure();
-    }
+    std::array polled = {pollfd{interrupt_fd_, POLLIN, 0},
+                         pollfd{events != 0 ? fd_ : -1, events, 0}};
+    const int ready =
+        ::poll(polled.data(), polled.size(), events != 0 ? left_ms : std::min(left_ms, kRetryMs));
+    if (ready < 0 && errno != EINTR) return failure();
+    if (ready > 0 && polled[0].revents != 0) return Error(Code::kShutdown, "interrupted");
     return {};
   }
 
   const std::string& socket_;
+  const int interrupt_fd_;
   const SteadyClock::time_point deadline_;
   const int fd_;
 };
 
 }  // namespace
 
-Result<DaemonAnswer> ask(const std::string& socket, std::string_view request, int timeout_ms) {
-  const Question question(socket, timeout_ms);
+std::string socket_name(std::uint64_t device) {
+  return std::to_string(major(device)) + "-" + std::to_string(minor(device)) + ".sock";
+}
+
+Result<DaemonAnswer> ask(const std::string& socket, std::string_view request, int timeout_ms,
+                         int interrupt_fd) {
+  const Question question(socket, timeout_ms, interrupt_fd);
   KVSYNCFS_TRY(question.connect());
   KVSYNCFS_TRY(question.send(std::string(request) + "\n"));
   DaemonAnswer answer;

@@ -1,4 +1,4 @@
-#include "mkfs/size_text.h"
+#include "engine/base/size_text.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@ TEST(SizeText, BytesAndUnits) {
   } cases[] = {{"1", 1},
                {"4096", 4096},
                {"1K", 1u << 10},
+               {"64k", 64u << 10},
                {"512M", 512u << 20},
                {"10G", std::uint64_t{10} << 30},
                {"2TiB", std::uint64_t{2} << 40},

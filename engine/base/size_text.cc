@@ -1,6 +1,4 @@
-#include "mkfs/size_text.h"
-
-#include <fmt/format.h>
+#include "engine/base/size_text.h"
 
 #include <charconv>
 #include <optional>
@@ -24,7 +22,8 @@ unsigned take_unit_shift(std::string_view& text) {
   std::string_view rest = text;
   if (rest.ends_with("iB")) rest.remove_suffix(2);
   if (rest.empty()) return 0;
-  const std::size_t unit = kUnits.find(rest.back());
+  constexpr char kUpperCase = ~0x20;
+  const std::size_t unit = kUnits.find(static_cast<char>(rest.back() & kUpperCase));
   if (unit == std::string_view::npos) return 0;
   rest.remove_suffix(1);
   text = rest;
@@ -66,15 +65,16 @@ Result<SizeText> parse_size_text(std::string_view text) {
     size.bytes = *bytes;
     return size;
   }
-  return Error(Code::kInvalid, fmt::format("'{}' is not a size (like 10G, 1.5T, 50%)", text));
+  return Error(Code::kInvalid, "'" + std::string(text) + "' is not a size (like 10G, 1.5T, 50%)");
 }
 
 std::string size_for_people(std::uint64_t bytes) {
   unsigned shift = 0;
   while (shift < 60 && bytes >> shift >= 1024) shift += 10;
-  if (shift == 0) return fmt::format("{} bytes", bytes);
+  if (shift == 0) return std::to_string(bytes) + " bytes";
   const std::uint64_t tenths = (bytes >> (shift - 10)) * 10 / 1024;
-  return fmt::format("{}.{} {}iB", tenths / 10, tenths % 10, kUnits[shift / 10 - 1]);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " " +
+         kUnits[shift / 10 - 1] + "iB";
 }
 
 }  // namespace kvsyncfs

@@ -1,4 +1,4 @@
-#include "fs/mount_table.h"
+#include "engine/env/mount_table.h"
 
 #include <sys/sysmacros.h>
 #include <unistd.h>

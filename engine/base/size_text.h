@@ -1,4 +1,4 @@
-// Sizes on a command line. Pure. Thread: values.
+// Sizes on a command line and in mount options. Pure. Thread: values.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct SizeText {
   }
 };
 
-/// "1073741824", "512M", "1.5G", "2TiB" (powers of 1024) or "50%"; more than nothing. Errors:
+/// "1073741824", "512M", "1.5g", "2TiB" (powers of 1024) or "50%"; more than nothing. Errors:
 /// kInvalid.
 Result<SizeText> parse_size_text(std::string_view text);
 

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace kvsyncfs {
 namespace {
@@ -20,10 +22,43 @@ Error failure(const std::string& path) {
   return Error(from_errno(error), path + ": " + std::strerror(error));
 }
 
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    errno = ENAMETOOLONG;
+    return failure(path);
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
 /// Which file a path names; 0 if none.
 ino_t inode_of(const std::string& path) {
   struct stat st {};
   return ::lstat(path.c_str(), &st) == 0 ? st.st_ino : 0;
+}
+
+bool refuses(const std::string& path) {
+  const auto address = address_of(path);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (!address || fd < 0) return false;
+  const bool refused =
+      ::connect(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0 &&
+      errno == ECONNREFUSED;
+  ::close(fd);
+  return refused;
+}
+
+/// A killed daemon leaves its names behind; only those of a device number are used again. A socket
+/// has its name when somebody listens already, so one that refuses is nobody's.
+void remove_dead_sockets(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string path = entry.path();
+    const ino_t inode = inode_of(path);
+    if (path.ends_with(".sock") && refuses(path) && inode_of(path) == inode) ::unlink(path.c_str());
+  }
 }
 
 }  // namespace
@@ -44,32 +79,35 @@ Status RunFiles::make(const std::string& folder, const std::string& name,
   } else if (errno != EEXIST) {
     return failure(folder);
   }
+  remove_dead_sockets(folder);
+  // A device number has one mount at a time, so whatever has this name is of a dead daemon.
   socket_ = folder + "/" + name;
-  KVSYNCFS_TRY(listen());
+  const std::string fresh = fmt::format("{}.{}", socket_, ::getpid());
+  KVSYNCFS_TRY(listen(fresh));
+  if (::rename(fresh.c_str(), socket_.c_str()) != 0) {
+    const Error error = failure(socket_);
+    ::unlink(fresh.c_str());
+    return error;
+  }
   return make_alias(folder + "/" + alias);
 }
 
-Status RunFiles::listen() {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (socket_.size() >= sizeof(address.sun_path)) {
-    errno = ENAMETOOLONG;
-    return failure(socket_);
-  }
-  std::memcpy(address.sun_path, socket_.c_str(), socket_.size() + 1);
+Status RunFiles::listen(const std::string& path) {
+  KVSYNCFS_ASSIGN(const sockaddr_un address, address_of(path));
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return failure(socket_);
-  // A device number has one mount at a time, so whatever has this name is of a dead daemon.
-  ::unlink(socket_.c_str());
+  if (fd < 0) return failure(path);
+  ::unlink(path.c_str());
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    const Error error = failure(socket_);
+    const Error error = failure(path);
     ::close(fd);
     return error;
   }
   fd_ = fd;
-  inode_ = inode_of(socket_);
-  if (::chmod(socket_.c_str(), 0666) != 0 || ::listen(fd, kBacklog) != 0) return failure(socket_);
-  return {};
+  inode_ = inode_of(path);
+  if (::chmod(path.c_str(), 0666) == 0 && ::listen(fd, kBacklog) == 0) return {};
+  const Error error = failure(path);
+  ::unlink(path.c_str());
+  return error;
 }
 
 Status RunFiles::make_alias(const std::string& path) {

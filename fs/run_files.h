@@ -9,9 +9,10 @@
 
 namespace kvsyncfs {
 
-/// A listening socket with two names. Both go with the object; what an earlier life left behind
-/// under the same names is replaced. (Hard links: a name that outlives a killed daemon is refused,
-/// while a symbolic link could lead to the next daemon with the same device number.)
+/// A listening socket with two names. Both go with the object; what earlier lives left behind
+/// goes when one is made: whatever nobody listens to. (Hard links: a name that outlives a killed
+/// daemon is refused, while a symbolic link could lead to the next daemon with the same device
+/// number.)
 class RunFiles {
  public:
   RunFiles() = default;
@@ -26,7 +27,7 @@ class RunFiles {
   int fd() const { return fd_; }
 
  private:
-  Status listen();
+  Status listen(const std::string& path);
   Status make_alias(const std::string& path);
 
   std::string socket_, alias_;

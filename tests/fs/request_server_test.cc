@@ -9,9 +9,13 @@
 
 #include <condition_variable>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "engine/env/daemon_client.h"
@@ -255,6 +259,28 @@ TEST(RunFiles, SecondNameOfADeadDaemonDoesNotLeadToItsSuccessor) {
   RunFiles next;
   ASSERT_TRUE(next.make(folder.path(), "1.sock", "next.sock"));
   EXPECT_EQ(ask(kept, "ping", 1).error().code, Code::kNotFound);
+}
+
+TEST(RunFiles, NamesThatNobodyListensToGo) {
+  TempFolder folder;
+  RunFiles other;
+  ASSERT_TRUE(other.make(folder.path(), "1.sock", "other.sock"));
+  const std::string dead = folder.path() + "/dead.sock";
+  {
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, dead.c_str());
+    ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    ::close(fd);
+  }
+  std::ofstream(folder.path() + "/note") << "not a socket";
+  RunFiles files;
+  ASSERT_TRUE(files.make(folder.path(), "2.sock", "mine.sock"));
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    left.insert(entry.path().filename());
+  EXPECT_EQ(left, (std::set<std::string>{"1.sock", "2.sock", "mine.sock", "note", "other.sock"}));
 }
 
 TEST(RunFiles, NameThatTheNextDaemonTookIsLeftAlone) {

@@ -223,9 +223,18 @@ bool Session::wait_for_end(std::chrono::nanoseconds time) {
   return ended_changed_.wait_for(lock, time, [this] { return ended_; });
 }
 
+/// The loop ends with the requests under way. Each of them ends by the time-out, or by the disk's
+/// own time: a process whose thread waits for the disk in the kernel could not end before that
+/// either.
 void Session::leave_loop() {
   using std::chrono::milliseconds;
+  const auto late = std::chrono::steady_clock::now() + timeout_;
+  bool told = false;
   do {
+    if (!told && std::chrono::steady_clock::now() > late) {
+      spdlog::warn("{}: a request waits for the disk; the daemon ends after it", mountpoint_);
+      told = true;
+    }
     fuse_session_exit(session_);
     // The loop may be just about to wait: the signal is repeated until it was
     // seen.

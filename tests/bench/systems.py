@@ -78,8 +78,11 @@ class CheckedPassthrough(Passthrough):
 class Kvsyncfs(Local):
     name = 'kvsyncfs'
 
-    def __init__(self, root, build, size='8G'):  # pylint: disable=super-init-not-called
+    # pylint: disable-next=super-init-not-called
+    def __init__(self, root, build, size='8G', options=None):
         self.volume = Volume(build, os.path.join(root, 'kv'), size=size)
+        if options:
+            self.volume.options += ',' + options
         self.mnt = self.volume.mnt
         self.volume.format()
 

@@ -119,7 +119,7 @@ def empty_newest_files_are_harmless(v):
     for size in (0, 10 << 10):
         for folder in ('log', 'segments'):
             names = sorted(
-                n for n in os.listdir(f'{v.store}/{folder}') if re.search(r'[0-9a-f]{4,}', n)
+                n for n in os.listdir(f'{v.store}/{folder}') if n.endswith(('.log', '.seg'))
             )
             for name in names[-1:]:
                 digits = re.findall(r'[0-9a-f]{4,}', name)[-1]

@@ -45,9 +45,13 @@ Status check_alone(const std::string& store, const Superblock& superblock) {
                store + ": a node of a cluster, of no use without its volume's log in etcd");
 }
 
-CatalogOptions catalog_options(const std::string& store) {
+CatalogOptions catalog_options(const std::string& store, std::uint64_t memory_bytes) {
+  // Whoever allows little memory means all of it. Less than this costs more than it saves.
+  constexpr std::uint64_t kShareMin = 8u << 20;
   CatalogOptions options;
   options.directory = store + "/catalog";
+  options.memtable_bytes = std::clamp(memory_bytes / 4, kShareMin, options.memtable_bytes);
+  options.block_cache_bytes = std::clamp(memory_bytes / 8, kShareMin, options.block_cache_bytes);
   return options;
 }
 
@@ -97,7 +101,7 @@ Status EngineImpl::start_without_taking() {
 Status EngineImpl::start_rooms() {
   KVSYNCFS_TRY(start_store());
   KVSYNCFS_TRY(open_ballast());
-  CatalogOptions catalog = catalog_options(options_.store);
+  CatalogOptions catalog = catalog_options(options_.store, memory_bytes());
   catalog.read_only = options_.read_only;
   catalog.for_check = options_.for_check;
   KVSYNCFS_ASSIGN(catalog_, Catalog::open(ballast_.guarded(), catalog));

@@ -22,7 +22,8 @@ std::uint64_t EngineImpl::run_background() {
   tell("access times", commit_atimes(false));
   // A checkpoint of one node lets nothing of a cluster's log go.
   const bool log_is_long = !cluster_ && log_->held_bytes() > log_limit_bytes() / 2;
-  const bool memtable_is_full = catalog_->memtable_bytes() > catalog_options("").memtable_bytes;
+  const bool memtable_is_full =
+      catalog_->memtable_bytes() > catalog_options("", memory_bytes()).memtable_bytes;
   const bool is_old =
       now - last_checkpoint_ns_ > kCheckpointPeriodNs && log_->last() != checkpointed_.load();
   if (log_is_long || memtable_is_full || is_old) {

@@ -69,8 +69,8 @@ Status Engine::format(Disk& disk, Clock& clock, const FormatOptions& options) {
   KVSYNCFS_TRY(format_local_log(disk, log_options(options.store, superblock)));
   options.progress(1, kSteps);
   KVSYNCFS_TRY(disk.make_directory(options.store + "/catalog"));
-  KVSYNCFS_TRY(
-      Catalog::format(disk, catalog_options(options.store), options.uid, options.gid, clock.now()));
+  KVSYNCFS_TRY(Catalog::format(disk, catalog_options(options.store, 0), options.uid, options.gid,
+                               clock.now()));
   options.progress(2, kSteps);
   KVSYNCFS_TRY(SegmentStore::format(disk, store_options(options.store, superblock)));
   KVSYNCFS_TRY(Ballast(disk, options.store, ballast_bytes(superblock)).make());

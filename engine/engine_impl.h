@@ -35,7 +35,8 @@ namespace kvsyncfs {
 StoreOptions store_options(const std::string& store, const Superblock& superblock);
 std::uint64_t ballast_bytes(const Superblock& superblock);
 LocalLogOptions log_options(const std::string& store, const Superblock& superblock);
-CatalogOptions catalog_options(const std::string& store);
+/// `memory_bytes`: what the engine's options allow together.
+CatalogOptions catalog_options(const std::string& store, std::uint64_t memory_bytes);
 /// The store is one that a lone node may open. Errors: kUnsupported.
 Status check_alone(const std::string& store, const Superblock& superblock);
 
@@ -135,6 +136,9 @@ class EngineImpl final : public Engine {
   Status sync_log();
   Status fail(Error error);  ///< the engine's data path is broken: every later change fails
   Status alive() const;
+  std::uint64_t memory_bytes() const {
+    return options_.cache_size_bytes + options_.write_buffer_bytes;
+  }
   /// When a wait that begins now ends in kTimeout.
   Deadline deadline() const { return {clock_, options_.timeout_ns}; }
   void wake() const {

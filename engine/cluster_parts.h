@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -66,6 +67,15 @@ class Gate {
   bool is_open_ = true;
 };
 
+/// A segment on its way to a node that takes the place of one that is gone. The healing task's own.
+struct HealJob {
+  SegmentId segment;
+  NodeId target;
+  std::uint64_t page = 0, end = 0;  ///< the next batch's, and of the segment
+  SetHoldersCommand result;         ///< committed when all of it has arrived
+  std::size_t copies = 0;           ///< that live now
+};
+
 struct ClusterParts {
   ClusterParts(ClusterSeams& seams, EtcdLog& etcd_log, Catalog& catalog, SegmentStore& store,
                Clock& clock, std::uint64_t volume_tag, std::uint64_t timeout_ns,
@@ -88,6 +98,12 @@ struct ClusterParts {
   std::mutex mutex;                                        ///< a leaf; guards the two below
   std::deque<std::pair<SegmentId, std::uint64_t>> sealed;  ///< by others, with their lengths
   std::deque<SegmentId> deleted;                           ///< by others
+
+  // The healing task's own.
+  std::optional<HealJob> heal;
+  std::map<NodeId, std::uint64_t> away_since_ns;
+  std::atomic<std::uint64_t> at_risk = 0;       ///< segments that lack a holder
+  std::atomic<std::uint64_t> healed_bytes = 0;  ///< copied to new holders
 
   // The upkeep's own.
   std::uint64_t members_due_ns = 0;

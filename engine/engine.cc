@@ -144,25 +144,34 @@ Status EngineImpl::start_store() {
   return {};
 }
 
-/// An open segment's length is the end of what extents refer to: the log was written after these
-/// bytes were durable, so that a bad page below it is damage and not a torn write.
-Result<std::vector<KnownSegment>> EngineImpl::known_segments() {
+/// An open segment's length: the log was written after these bytes were durable, so that a bad page
+/// below it is damage and not a torn write.
+Result<std::uint64_t> EngineImpl::referenced_end(SegmentId segment) {
   constexpr std::size_t kChunk = 4096;
+  for (std::uint64_t end = 0;;) {
+    KVSYNCFS_ASSIGN(const auto extents, catalog_->segment_extents(segment, end, kChunk));
+    if (extents.empty()) return end;
+    const std::uint64_t before = end;
+    for (const auto& [inode, e] : extents) end = std::max(end, e.segment_offset + e.length);
+    if (end == before)
+      return Error(Code::kCorrupt,
+                   fmt::format("catalog: segment {} has references of no length", segment.value));
+  }
+}
+
+/// In a cluster only those that this node holds: files of others are left over from a copy.
+Result<std::vector<KnownSegment>> EngineImpl::known_segments() {
   std::vector<KnownSegment> known;
   KVSYNCFS_ASSIGN(const auto segments, catalog_->segments());
   for (const auto& [id, record] : segments) {
+    const auto& holders = record.holders;
+    if (cluster_ &&
+        std::find(holders.begin(), holders.end(), options_.cluster->node) == holders.end())
+      continue;
     known.push_back({id, record.state == SegmentState::kSealed, record.length});
     known.back().is_replica = cluster_ && record.owner != options_.cluster->node;
     if (known.back().sealed || known.back().is_replica) continue;
-    for (std::uint64_t& end = known.back().length;;) {
-      KVSYNCFS_ASSIGN(const auto extents, catalog_->segment_extents(id, end, kChunk));
-      if (extents.empty()) break;
-      const std::uint64_t before = end;
-      for (const auto& [inode, e] : extents) end = std::max(end, e.segment_offset + e.length);
-      if (end == before)
-        return Error(Code::kCorrupt,
-                     fmt::format("catalog: segment {} has references of no length", id.value));
-    }
+    KVSYNCFS_ASSIGN(known.back().length, referenced_end(id));
   }
   return known;
 }

@@ -34,11 +34,12 @@ namespace kvsyncfs {
 struct ClusterSeams;
 
 struct EngineOptions {
-  std::string store;                             ///< folder of the store
-  std::uint64_t cache_size_bytes = 256u << 20;   ///< arena for pages read
-  std::uint64_t write_buffer_bytes = 64u << 20;  ///< dirty bytes not yet in a segment
-  std::uint64_t write_age_ns = 1'000'000'000;    ///< dirty bytes older than this are flushed
-  std::uint64_t timeout_ns = 15'000'000'000;     ///< no wait for another thread is longer
+  std::string store;                              ///< folder of the store
+  std::uint64_t cache_size_bytes = 256u << 20;    ///< arena for pages read
+  std::uint64_t write_buffer_bytes = 64u << 20;   ///< dirty bytes not yet in a segment
+  std::uint64_t write_age_ns = 1'000'000'000;     ///< dirty bytes older than this are flushed
+  std::uint64_t timeout_ns = 15'000'000'000;      ///< no wait for another thread is longer
+  std::uint64_t heal_delay_ns = 600'000'000'000;  ///< a node that is away for longer is replaced
   bool read_only = false;
   bool for_check = false;  ///< fsck: opens also what check() and repair() have to tell of
   std::function<void(std::string_view)> warn = [](std::string_view) {};  ///< one line, any thread

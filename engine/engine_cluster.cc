@@ -89,12 +89,14 @@ void EngineImpl::start_tasks() {
     if (status) return clock_.boot_ns();
     if (!ends_log(status.error())) return clock_.boot_ns() + kPauseNs;
     if (!closed_) static_cast<void>(fail(status.error()));
+    cluster_->session.ended();
     return kNever;
   });
   tasks.start("lease", [this] {
     const std::uint64_t due_ns = cluster_->log.run_keep_alive();
     if (due_ns == kNever && !closed_)
       static_cast<void>(fail(Error(Code::kFenced, "this node's session has ended")));
+    if (due_ns == kNever) cluster_->session.ended();
     return due_ns;
   });
   for (std::size_t i = 0; i < kServerTasks; ++i)
@@ -103,6 +105,7 @@ void EngineImpl::start_tasks() {
       return clock_.boot_ns();
     });
   tasks.start("upkeep", [this] { return maintain_cluster(); });
+  tasks.start("heal", [this] { return heal_step(); });
 }
 
 std::uint64_t EngineImpl::maintain_cluster() {
@@ -178,12 +181,32 @@ void EngineImpl::note_changed(const Command& command, bool is_own) {
     if (LiveInodePtr live = live_.find(file)) live->changed_elsewhere = true;
     cluster_->handles.forget_pages(file);
   }
+  if (const auto* moved = std::get_if<SetHoldersCommand>(&command)) return note_holders(*moved);
   if (is_own) return;
+  const auto* seal = std::get_if<SealSegmentCommand>(&command);
+  // A copy that is still on its way goes on.
+  if (seal != nullptr && !is_holder(seal->segment)) seal = nullptr;
+  const auto* gone = std::get_if<DeleteSegmentCommand>(&command);
   std::lock_guard lock(cluster_->mutex);
-  if (const auto* seal = std::get_if<SealSegmentCommand>(&command))
-    cluster_->sealed.emplace_back(seal->segment, seal->length);
-  if (const auto* gone = std::get_if<DeleteSegmentCommand>(&command))
-    cluster_->deleted.push_back(gone->segment);
+  if (seal != nullptr) cluster_->sealed.emplace_back(seal->segment, seal->length);
+  if (gone != nullptr) cluster_->deleted.push_back(gone->segment);
+}
+
+bool EngineImpl::is_holder(SegmentId segment) const {
+  const auto record = catalog_->segment(segment);
+  return record && std::find(record->holders.begin(), record->holders.end(),
+                             cluster_->seams.node) != record->holders.end();
+}
+
+void EngineImpl::note_holders(const SetHoldersCommand& moved) {
+  const auto record = catalog_->segment(moved.segment);
+  if (!record) return;
+  const bool stays = is_holder(moved.segment);
+  std::lock_guard lock(cluster_->mutex);
+  if (!stays)
+    cluster_->deleted.push_back(moved.segment);
+  else if (record->state == SegmentState::kSealed)
+    cluster_->sealed.emplace_back(moved.segment, record->length);
 }
 
 /// This node's copies follow what the owners of the segments did; counts what it holds.

@@ -82,6 +82,8 @@ std::vector<std::string> EngineImpl::degraded() const {
   if (cluster_)
     if (std::string line = cluster_->segments.degraded(); !line.empty())
       lines.push_back(std::move(line));
+  if (cluster_ && cluster_->at_risk > 0)
+    lines.push_back(fmt::format("{} segments lack a holder", cluster_->at_risk.load()));
   return lines;
 }
 

@@ -125,6 +125,7 @@ class EngineImpl final : public Engine {
   Status replay_log();
   Status recover();
   Result<std::vector<KnownSegment>> known_segments();
+  Result<std::uint64_t> referenced_end(SegmentId segment);  ///< of what extents refer to, bytes
   void apply_entry(Position position, std::string_view entry);
   Result<std::vector<CommandResult>> commit(Transaction transaction);
   Result<CommandResult> commit_one(
@@ -153,6 +154,8 @@ class EngineImpl final : public Engine {
   /// What an entry means to this node beside the catalog. Called by the log's applier.
   void note_applied(const Transaction& transaction, const std::vector<CommandResult>& results);
   void note_changed(const Command& command, bool is_own);
+  void note_holders(const SetHoldersCommand& moved);
+  bool is_holder(SegmentId segment) const;
   Status may_answer();  ///< a lone node always may
   Status append_now(InodeId inode, Bytes bytes);
   Result<SpaceInfo> space_of_cluster();
@@ -162,6 +165,12 @@ class EngineImpl final : public Engine {
   Status follow_segments();
   Status settle_orphans();
   void leave_cluster();
+
+  // engine_heal.cc
+  std::uint64_t heal_step();  ///< of the cluster; returns when the next is due
+  std::optional<HealJob> next_heal_job();
+  std::optional<HealJob> heal_job(SegmentId segment, const SegmentRecord& record);
+  Status copy_batch(HealJob& job);
 
   // engine_replay.cc
   void replay(const Transaction& transaction);

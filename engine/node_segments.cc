@@ -32,23 +32,38 @@ NodeSegments::NodeSegments(const ClusterSeams& seams, Catalog& catalog, SegmentS
       misses_(*this, volume_tag, timeout_ns / 3),
       server_(store, volume_tag) {}
 
+std::vector<Candidate> NodeSegments::candidates(const ClusterMap& map) const {
+  std::vector<Candidate> candidates;
+  std::lock_guard lock(mutex_);
+  const std::uint64_t now_ns = clock_.boot_ns();
+  for (const Candidate& candidate : placement_candidates(map)) {
+    const auto up = up_.find(candidate.node);
+    const auto shunned = shunned_until_ns_.find(candidate.node);
+    const bool lives = candidate.node == seams_.node || (up != up_.end() && up->second);
+    const bool is_shunned = shunned != shunned_until_ns_.end() && shunned->second > now_ns;
+    if (lives && !is_shunned) candidates.push_back(candidate);
+  }
+  return candidates;
+}
+
+NodeId NodeSegments::place_copy(NodeId owner, const std::vector<NodeId>& holders) {
+  const auto map = membership_.map();
+  auto all = candidates(*map);
+  std::erase_if(all, [&](const Candidate& c) {
+    return c.node != owner && std::find(holders.begin(), holders.end(), c.node) != holders.end();
+  });
+  const auto chosen = choose_holders(owner.value * kGroupsPerNode, all, 2, owner);
+  return chosen.size() == 2 ? chosen[1] : NodeId{};
+}
+
 Result<OpenPlacedSegmentCommand> NodeSegments::place() {
   const auto map = membership_.map();
-  std::vector<Candidate> candidates;
   std::uint64_t group = 0;
   {
     std::lock_guard lock(mutex_);
-    const std::uint64_t now_ns = clock_.boot_ns();
-    for (const Candidate& candidate : placement_candidates(*map)) {
-      const auto up = up_.find(candidate.node);
-      const auto shunned = shunned_until_ns_.find(candidate.node);
-      const bool lives = candidate.node == seams_.node || (up != up_.end() && up->second);
-      const bool is_shunned = shunned != shunned_until_ns_.end() && shunned->second > now_ns;
-      if (lives && !is_shunned) candidates.push_back(candidate);
-    }
     group = seams_.node.value * kGroupsPerNode + opened_++ % kGroupsPerNode;
   }
-  const auto holders = choose_holders(group, candidates, seams_.replicas, seams_.node);
+  const auto holders = choose_holders(group, candidates(*map), seams_.replicas, seams_.node);
   {
     std::lock_guard lock(mutex_);
     lacking_ = seams_.replicas - std::min(seams_.replicas, holders.size());

@@ -29,6 +29,9 @@ class NodeSegments {
   /// The command that opens the next segment of this node. Errors: kUnreachable (fewer nodes live
   /// than must hold it).
   Result<OpenPlacedSegmentCommand> place();
+  /// A node that may take a copy of a segment of `owner`'s and is none of `holders`; 0: there is
+  /// none.
+  NodeId place_copy(NodeId owner, const std::vector<NodeId>& holders);
   /// As StoreOptions::ship.
   StoreOptions::Shipment ship(SegmentId segment, std::uint64_t page, std::span<const Bytes> pieces);
   /// Misses: from this node's own copy if it has a good one, else from another holder.
@@ -58,6 +61,8 @@ class NodeSegments {
     std::atomic<std::uint64_t> pulled_pages_ = 0;
   };
 
+  /// Nodes that live and take new segments. The map has to stay.
+  std::vector<Candidate> candidates(const ClusterMap& map) const;
   std::vector<NodeId> other_holders(SegmentId segment) const;
   void lost(NodeId node, const Error& why);
 

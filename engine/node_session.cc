@@ -115,7 +115,9 @@ Status NodeSession::may_answer() {
   std::condition_variable never;
   std::unique_lock lock(mutex);
   // Nobody tells of a renewal: the wait itself looks at it often enough.
-  if (until.wait(never, lock, [this] { return log_.lease_is_valid(); })) return {};
+  const bool in_time = until.wait(never, lock, [this] { return log_.lease_is_valid() || ended_; });
+  if (ended_) return Error(Code::kFenced, "this node's session has ended");
+  if (in_time) return {};
   return Error(Code::kTimeout, "this node cannot prove its lease");
 }
 

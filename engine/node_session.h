@@ -6,6 +6,7 @@
 // numbering and queueing of one request; slots_mutex_ is a leaf.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -46,6 +47,9 @@ class NodeSession {
   /// kFenced.
   Status may_answer();
 
+  /// The session has ended for good: nobody waits for its lease any more.
+  void ended() { ended_ = true; }
+
   /// Ends sessions whose lease is gone, of those that are awaited or that `is_down` names. Thread:
   /// one at a time.
   void end_the_dead(const std::function<bool(NodeId)>& is_down,
@@ -73,6 +77,7 @@ class NodeSession {
   const std::uint64_t timeout_ns_;
   const std::uint32_t lease_ms_;
 
+  std::atomic<bool> ended_ = false;
   std::mutex order_mutex_;
   std::uint64_t request_ = 0;
   std::mutex slots_mutex_;

@@ -47,6 +47,7 @@ EngineOptions engine_options(const MountOptions& options) {
       options.cache_size_bytes != 0 ? options.cache_size_bytes : default_cache_size();
   engine.write_buffer_bytes = options.write_buffer_bytes;
   engine.timeout_ns = options.timeout_s * 1'000'000'000;
+  engine.heal_delay_ns = options.heal_delay_s * 1'000'000'000;
   engine.read_only = options.read_only;
   engine.warn = [](std::string_view line) { spdlog::warn("{}", line); };
   return engine;

@@ -1,5 +1,7 @@
 #include "fs/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -60,19 +62,20 @@ Status apply_value(MountOptions& options, std::string_view name, std::string_vie
     return {};
   };
   if (name == "cache_size") return size_into(options.cache_size_bytes);
+  const auto seconds_into = [&](std::uint64_t& seconds, std::uint64_t max) -> Status {
+    const auto [end, error] = std::from_chars(value.begin(), value.end(), seconds);
+    if (error == std::errc{} && end == value.end() && seconds >= 1 && seconds <= max) return {};
+    return Error(Code::kInvalid,
+                 fmt::format("option {}: not a number of seconds from 1 to {}", word, max));
+  };
   if (name == "write_buffer") {
     KVSYNCFS_TRY(size_into(options.write_buffer_bytes));
     if (options.write_buffer_bytes < (1u << 20))
       return Error(Code::kInvalid, "option " + word + ": below 1M");
     return {};
   }
-  if (name == "timeout") {
-    const auto [end, error] = std::from_chars(value.begin(), value.end(), options.timeout_s);
-    if (error != std::errc{} || end != value.end() || options.timeout_s < 1 ||
-        options.timeout_s > 3600)
-      return Error(Code::kInvalid, "option " + word + ": not a number of seconds from 1 to 3600");
-    return {};
-  }
+  if (name == "timeout") return seconds_into(options.timeout_s, 3600);
+  if (name == "heal_delay") return seconds_into(options.heal_delay_s, 30 * 86400);
   if (name == "log_level") {
     constexpr std::array kLevels = {"trace", "debug", "info", "warn", "error", "off"};
     if (!contains(kLevels, value))
@@ -193,6 +196,8 @@ Options:
   log_level=LEVEL    trace, debug, info, warn, error, off (default info)
   listen=ADDR:PORT   of a node of a cluster: where the other nodes reach it (default: as
                      mkfs.kvsyncfs was told)
+  heal_delay=SECONDS of a node of a cluster: copies that a node held which is away for longer are
+                     made anew on others (default 600)
   fsname=NAME        what mount(8) shows as the source (default: STORE)
   nodev, nosuid, noexec, sync, dirsync: enforced by the kernel
   allow_other, default_permissions: always on

@@ -80,6 +80,24 @@ Result<std::uint64_t> Segment::pages_in_batch_from(std::uint64_t page) {
   return bad_page(page, "in no valid batch");
 }
 
+Result<AlignedBuffer> Segment::read_batch(std::uint64_t page) {
+  std::size_t count = 0;
+  {
+    std::shared_lock lock(table_mutex_);
+    const PageBatch* batch = table_.find(page + 1);
+    if (batch == nullptr || batch->page != page)
+      return Error(Code::kNotFound, fmt::format("segment {} page {}: no batch", id_.value, page));
+    count = batch->page_count;
+  }
+  AlignedBuffer bytes((count + 1) * kPageSize);
+  KVSYNCFS_TRY(read_pages(page + 1, bytes.bytes().subspan(kPageSize)));
+  const MutableBytes head = bytes.bytes().first(kPageSize);
+  KVSYNCFS_ASSIGN(const std::size_t size, file_->read_at(page * kPageSize, head));
+  if (size != kPageSize || !decode_checksum_page({volume_tag_, id_, page}, head))
+    return bad_page(page, "bad checksum page");
+  return bytes;
+}
+
 Status Segment::read(std::uint64_t offset, MutableBytes out) {
   if (out.empty()) return {};
   const std::uint64_t first = offset / kPageSize;

@@ -37,6 +37,8 @@ class Segment {
 
   /// Requires: loaded or started, also below. Errors: kCorrupt, kIo.
   Status read(std::uint64_t offset, MutableBytes out);
+  /// The whole batch at that checksum page, verified. Errors: kNotFound, kCorrupt, kIo.
+  Result<AlignedBuffer> read_batch(std::uint64_t page);
   /// Errors: kCorrupt.
   Result<std::uint64_t> pages_in_batch_from(std::uint64_t page);
 

@@ -130,6 +130,15 @@ class SegmentStore {
   /// The owner sealed its segment: what lies behind is nobody's. Errors: kIo.
   virtual Status seal_replica(SegmentId id, std::uint64_t length) = 0;
 
+  /// A batch as it lies in the segment, with its checksum page at `page`, verified. Errors:
+  /// kNotFound (no such segment, or no batch there), kCorrupt, kIo.
+  virtual Result<AlignedBuffer> read_batch(SegmentId id, std::uint64_t page) = 0;
+  /// Where the batch ends that has the byte before `length`; 0 for 0. Errors: kNotFound, kIo.
+  virtual Result<std::uint64_t> batch_end(SegmentId id, std::uint64_t length) = 0;
+  /// Seals the segment if it is one of those being appended to; the next append opens another.
+  /// Errors: those of the hooks.
+  virtual Status finish(SegmentId id) = 0;
+
   /// All appended bytes are on stable storage (nothing to do: no system call). Waits for no append.
   /// A failure is final: what it left on the disk cannot be known. Errors: kIo.
   virtual Status sync() = 0;

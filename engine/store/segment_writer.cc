@@ -46,6 +46,11 @@ Result<std::vector<Placed>> SegmentWriter::append(std::span<const Bytes> runs) {
   return placed;
 }
 
+Status SegmentWriter::finish(SegmentId id) {
+  std::lock_guard lock(mutex_);
+  return segment_ && segment_->id() == id ? seal() : Status{};
+}
+
 Status SegmentWriter::write_batch() {
   StoreOptions::Shipment shipment;
   if (options_.ship) shipment = options_.ship(segment_->id(), next_page_, builder_.pieces());

@@ -21,6 +21,8 @@ class SegmentWriter {
 
   /// Errors: kNoSpace, kIo, those of the hooks.
   Result<std::vector<Placed>> append(std::span<const Bytes> runs);
+  /// Seals the segment if it is this stream's open one. Errors: those of the hooks.
+  Status finish(SegmentId id);
 
  private:
   std::uint32_t pages_left() const { return segment_ ? segment_pages_ - next_page_ : 0; }

@@ -53,6 +53,21 @@ Status SegmentStoreImpl::seal_replica(SegmentId id, std::uint64_t length) {
   return options_.read_only ? Status{} : replicas_.seal(id, length);
 }
 
+Result<AlignedBuffer> SegmentStoreImpl::read_batch(SegmentId id, std::uint64_t page) {
+  KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
+  return segment->read_batch(page);
+}
+
+Result<std::uint64_t> SegmentStoreImpl::batch_end(SegmentId id, std::uint64_t length) {
+  KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
+  return segment->batch_end(length);
+}
+
+Status SegmentStoreImpl::finish(SegmentId id) {
+  KVSYNCFS_TRY(user_.finish(id));
+  return cleaner_.finish(id);
+}
+
 Status SegmentStoreImpl::remove(SegmentId id) {
   replicas_.forget(id);
   const SegmentIndex::Taken taken = index_.take(id);

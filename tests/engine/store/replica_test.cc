@@ -134,5 +134,33 @@ TEST_F(SegmentStoreReplica, OpenSegmentIsAdoptedUpToWhatIsReferredTo) {
   EXPECT_EQ(read(kept).value(), "kept");
 }
 
+TEST_F(SegmentStoreReplica, BatchesOfASealedSegmentMakeAnEqualCopy) {
+  std::vector<Placed> placed;
+  for (const char* content : {"one", "two", "three"}) placed.push_back(append_one(content));
+  ASSERT_TRUE(store_->finish(placed[0].segment));
+  const std::uint64_t end =
+      store_->batch_end(placed[0].segment, placed[2].segment_offset + 1).value();
+  EXPECT_EQ(known_[placed[0].segment].length, end);
+  ASSERT_TRUE(copy_->remove(placed[0].segment));
+  for (std::uint64_t page = 0; page * kPageSize < end;) {
+    const auto batch = store_->read_batch(placed[0].segment, page);
+    ASSERT_TRUE(batch) << describe(batch.error());
+    ASSERT_TRUE(copy_->write_replica(placed[0].segment, page, batch->bytes()));
+    page += batch->bytes().size() / kPageSize;
+  }
+  EXPECT_EQ(read_copy(placed[0]).value() + read_copy(placed[2]).value(), "onethree");
+  EXPECT_EQ(store_->read_batch(placed[0].segment, 1).error().code, Code::kNotFound);
+  flip(placed[1].segment, placed[1].segment_offset);
+  EXPECT_EQ(
+      store_->read_batch(placed[1].segment, placed[1].segment_offset / kPageSize - 1).error().code,
+      Code::kCorrupt);
+}
+
+TEST_F(SegmentStoreReplica, FinishOfAnotherSegmentChangesNothing) {
+  const Placed p = append_one("x");
+  ASSERT_TRUE(store_->finish({p.segment.value + 1}));
+  EXPECT_FALSE(known_[p.segment].sealed);
+}
+
 }  // namespace
 }  // namespace kvsyncfs

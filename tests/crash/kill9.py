@@ -71,8 +71,11 @@ def one_round(volume, workers, args, number):
     volume.detach()
     done = volume.mount(check=False, timeout=60)
     if done.returncode != 0:
-        return [f'the store does not mount: exit {done.returncode}: {done.stderr.strip()}']
-    complaints = []
+        return [
+            f'the store does not mount: exit {done.returncode}: {done.stderr.strip()}',
+            *volume.sanitizer_reports(),
+        ]
+    complaints = volume.sanitizer_reports()
     for i, (folder, note) in enumerate(zip(folders, notes)):
         if not os.path.exists(note):  # SIGBUS: a mapped page could not be read any more
             workers[i] = workers[i].again(number)
@@ -151,6 +154,9 @@ def main():
             if time.monotonic() - started > args.seconds:
                 break
         volume.unmount()
+        if volume.sanitizer_reports():
+            print('\n'.join(volume.sanitizer_reports()), flush=True)
+            return 1
         steps = sum(worker.steps for worker in workers)
         rounds, seconds = number - args.first + 1, time.monotonic() - started
         print(f'{rounds} rounds passed in {seconds:.0f} s, {steps} operations')

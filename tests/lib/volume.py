@@ -4,6 +4,7 @@ Everything a Volume makes lies below its root folder, and destroy() takes it all
 when the daemon hangs, was killed, or left a dead mount behind. Processes are found through /proc
 and ended by pid.
 """
+import glob
 import json
 import os
 import shutil
@@ -11,6 +12,8 @@ import signal
 import subprocess
 import time
 
+SANITIZERS = ('ASAN_OPTIONS', 'LSAN_OPTIONS', 'TSAN_OPTIONS', 'UBSAN_OPTIONS')
+GIVEN = {name: os.environ.get(name) for name in SANITIZERS}
 TOOLS = ('kvsyncfs', 'mkfs.kvsyncfs', 'fsck.kvsyncfs', 'kvsyncfs-stat', 'umount.fuse.kvsyncfs')
 FOLDERS = ('', 'fs', 'mkfs', 'tools', 'bin', 'sbin')
 OPTIONS = 'allow_other,default_permissions'
@@ -24,6 +27,22 @@ def end_in_order():
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, leave)
+
+
+def sanitizer_options(name, root):
+    """The environment's, and those that a daemon needs: it has no stderr, so what a sanitizer
+    reports goes to files in `root`."""
+    own = [GIVEN[name], f'log_path={root}/sanitizer']
+    here = os.path.dirname(os.path.abspath(__file__))
+    if name == 'LSAN_OPTIONS':
+        own += [f'suppressions={here}/lsan.supp', 'print_suppressions=0']
+    if name == 'TSAN_OPTIONS':
+        # libfuse cancels its threads while they read, and one that ends in a call that the
+        # sanitizer ignores is taken for a fault. A flush of many files holds more locks than the
+        # search for cycles of locks can follow. Who waits for its end waits for no race to show.
+        own += ['ignore_noninstrumented_modules=0', f'suppressions={here}/tsan.supp']
+        own += ['detect_deadlocks=0', 'atexit_sleep_ms=0']
+    return ':'.join(filter(None, own))
 
 
 class CommandFailed(AssertionError):
@@ -105,6 +124,16 @@ class Volume:
             os.makedirs(self.store)
         self.tools = {} if plain else find_tools(build)
         self.prefix = []  # words before each program, which may run it elsewhere
+        for name in SANITIZERS:
+            os.environ[name] = sanitizer_options(name, self.root)
+
+    def sanitizer_reports(self):
+        """What sanitizers reported of the product's programs."""
+        reports = []
+        for path in sorted(glob.glob(os.path.join(self.root, 'sanitizer.*'))):
+            with open(path, encoding='utf-8', errors='replace') as report:
+                reports.append(report.read())
+        return reports
 
     # --- programs
     # -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ foreach(file ${posix_files})
     string(REGEX REPLACE "^def ([a-z0-9_]+).*" "\\1" name "${definition}")
     add_test(NAME posix/${name} COMMAND ${CMAKE_CURRENT_LIST_DIR}/run.py --build
                                         ${CMAKE_BINARY_DIR} ${name})
-    set_tests_properties(posix/${name} PROPERTIES LABELS posix TIMEOUT 450 SKIP_RETURN_CODE 77)
+    set_tests_properties(posix/${name} PROPERTIES LABELS posix TIMEOUT 450 SKIP_RETURN_CODE 77
+                         ENVIRONMENT "${KVSYNCFS_TEST_ENVIRONMENT}")
   endforeach()
 endforeach()

@@ -207,6 +207,9 @@ def run_case(name, function, args, pipe):
         complaint = f'{type(error).__name__}: {error}'
     finally:
         kill_leftovers(volume)
+        for report in volume.sanitizer_reports():
+            print(report)
+            complaint = complaint or 'a sanitizer reported'
         volume.destroy(keep=args.keep)
         reap(volume.root if args.keep else args.work)
         for note in glob.glob(os.path.join(args.work, 'exit.*')):

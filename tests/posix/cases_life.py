@@ -10,19 +10,25 @@ import struct
 import time
 
 from support import (
+    FALLOC_KEEP_SIZE,
+    FALLOC_PUNCH_HOLE,
     LIBC,
+    PAGE,
     Alarm,
     Skip,
+    aligned,
     all_end_well,
     case,
     check,
     create,
     equal,
     fails,
+    fallocate,
     get,
     put,
     python,
     sh_ok,
+    sync_folder,
     threads,
 )
 from volume import counter, drop_caches, wait_until
@@ -242,14 +248,28 @@ def signals_do_not_break_io(v):
         equal(os.pread(fd, 50_000, i * 50_000), bytes([i % 251]) * 50_000, f'block {i}')
 
 
+@case(timeout=180)
 def stress_of_mixed_operations(v):
     """Eight threads with every kind of operation on few names: nothing hangs or ends in an odd
     errno."""
     allowed = {'ENOENT', 'EPERM', 'EEXIST', 'ENOTEMPTY', 'EISDIR', 'ENOTDIR', 'EINVAL', 'ELOOP'}
+    allowed |= {'ENODATA'}
+
+    def opened(path, action, flags=os.O_RDWR):
+        fd = os.open(path, flags)
+        try:
+            action(fd)
+        finally:
+            os.close(fd)
 
     def worker(k):
         rng = random.Random(k)
         pick = lambda: '/'.join(rng.choice('abc') for _ in range(rng.randint(1, 3)))  # noqa: E731
+        page, punch = aligned(PAGE), FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE
+
+        def copy(source):
+            opened(pick(), lambda target: os.copy_file_range(source, target, 9000, 0, 5000))
+
         actions = [
             lambda: os.mkdir(pick()),
             lambda: os.rmdir(pick()),
@@ -263,6 +283,14 @@ def stress_of_mixed_operations(v):
             lambda: os.truncate(pick(), rng.randint(0, 30_000)),
             lambda: os.chmod(pick(), 0o700),
             lambda: os.stat(pick()),
+            lambda: os.setxattr(pick(), 'user.a', rng.randbytes(9)),
+            lambda: os.getxattr(pick(), 'user.a'),
+            lambda: opened(pick(), os.fsync),
+            lambda: opened(pick(), lambda fd: os.preadv(fd, [page], 0), os.O_RDONLY | os.O_DIRECT),
+            lambda: opened(pick(), lambda fd: fallocate(fd, 0, 10_000, 20_000)),
+            lambda: opened(pick(), lambda fd: fallocate(fd, punch, 3000, 9000)),
+            lambda: opened(pick(), copy),
+            lambda: sync_folder(),
         ]
         for _ in range(1200):
             try:

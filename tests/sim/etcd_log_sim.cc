@@ -3,29 +3,23 @@
 // choose how many and which.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "tests/sim/etcd_world.h"
+#include "tests/sim/seeds.h"
 
 namespace kvsyncfs {
 namespace {
 
 using ::testing::Test;
 
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 constexpr std::uint64_t kSeeds = 1500;
 constexpr int kSteps = 600;
 
 TEST(EtcdLogSim, AllNodesApplyOneOrderUnderEveryFault) {
-  const std::uint64_t first = from_environment("KVSYNCFS_SIM_SEED", 1);
-  const std::uint64_t count = from_environment("KVSYNCFS_SIM_SEEDS", kSeeds);
+  const Seeds seeds = seeds_from(1, share_of(kSeeds));
+  const std::uint64_t count = seeds.end - seeds.begin;
   std::uint64_t confirmed = 0;
   EtcdLogCounters totals;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+  for (std::uint64_t seed = seeds.begin; seed < seeds.end; ++seed) {
     EtcdWorld world(seed, 2 + seed % 3);
     world.run(kSteps);
     world.heal();
@@ -58,9 +52,9 @@ void run_restore(std::uint64_t seed) {
 }
 
 TEST(EtcdLogSim, NodesAheadOfARestoredEtcdRefuseIt) {
-  const std::uint64_t first = from_environment("KVSYNCFS_SIM_SEED", 1);
-  const std::uint64_t count = from_environment("KVSYNCFS_SIM_SEEDS", kSeeds) / 5 + 1;
-  for (std::uint64_t seed = first; seed < first + count && !Test::HasFailure(); ++seed)
+  const Seeds seeds = seeds_from(1, share_of(kSeeds));
+  const std::uint64_t end = seeds.begin + (seeds.end - seeds.begin) / 5 + 1;
+  for (std::uint64_t seed = seeds.begin; seed < end && !Test::HasFailure(); ++seed)
     run_restore(seed);
 }
 

@@ -19,6 +19,7 @@
 #include "engine/env/mount_table.h"
 #include "fs/helper_entry.h"
 #include "fs/request_flags.h"
+#include "fs/statx_request.h"
 
 namespace kvsyncfs {
 
@@ -86,10 +87,15 @@ __attribute__((format(printf, 2, 0))) void log_of_libfuse(fuse_log_level level, 
 
 void ignore_signal(int) {}
 
-ssize_t read_request(int fd, void* buffer, std::size_t size, void*) {
-  const ssize_t got = ::read(fd, buffer, size);
-  if (got > 0) note_request(buffer, static_cast<std::size_t>(got));
-  return got;
+ssize_t read_request(int fd, void* buffer, std::size_t size, void* user_data) {
+  Face& face = *static_cast<Face*>(user_data);
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer, size);
+    if (got <= 0) return got;
+    if (answer_statx(face, fd, buffer, static_cast<std::size_t>(got))) continue;
+    note_request(buffer, static_cast<std::size_t>(got));
+    return got;
+  }
 }
 
 std::optional<MountEntry> find_mount(const std::string& mountpoint) {

@@ -1,8 +1,22 @@
 """Time stamps: what moves them, what must not, and which values they hold."""
 import os
+import stat
 import time
 
-from support import NOBODY, as_user, case, check, code, create, equal, fails, get, put, sh_ok
+from support import (
+    NOBODY,
+    Skip,
+    as_user,
+    case,
+    check,
+    code,
+    create,
+    equal,
+    fails,
+    get,
+    put,
+    sh_ok,
+)
 
 SECOND = 10**9
 
@@ -52,6 +66,32 @@ def utimens_copies_keep_times(v):
         equal(os.stat('g').st_mtime_ns, 987_654_321_987_654_321)
         equal(os.stat('x/f').st_mtime_ns // SECOND, 987_654_321)
         v.cold()
+
+
+def birth_time_is_shown_and_stays(v):
+    """statx tells when a file was made, and no change, rename or remount moves that; what else it
+    tells then is what stat tells."""
+    before = time.time()
+    put('f', b'12345')
+    os.mkdir('d')
+    if tuple(int(part) for part in os.uname().release.split('.')[:2]) < (6, 6):
+        raise Skip('kernels before 6.6 do not ask for birth times')
+    born = sh_ok('stat -c %.9W f d').split()
+    for stamp in born:
+        check(before - 1 <= float(stamp) <= time.time() + 1, f'{stamp}, made after {before}')
+    os.utime('f', (1, 1))
+    put('f', b'more', 'ab')
+    os.chmod('f', 0o640)
+    os.rename('f', 'd/g')
+    for moment in ('at once', 'after a remount'):
+        equal(sh_ok('stat -c %.9W d/g d').split(), born, moment)
+        seen = os.stat('d/g')
+        shown = sh_ok('stat -c "%s %a %h %i %b %Y %W" d/g').split()[:6]
+        want = (seen.st_size, 640, 1, seen.st_ino, seen.st_blocks, int(seen.st_mtime))
+        equal(shown, [str(value) for value in want], moment)
+        v.cold()
+    os.mknod('c', 0o644 | stat.S_IFCHR, os.makedev(1, 3))
+    equal(sh_ok('stat -c "%F %t %T %W" c').split()[:5], ['character', 'special', 'file', '1', '3'])
 
 
 def utimens_omit(v):

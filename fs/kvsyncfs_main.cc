@@ -6,10 +6,10 @@
 #include <sys/sysinfo.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "engine/env/real.h"
-#include "engine/env/store_lock.h"
 #include "engine/open_store.h"
 #include "engine/workers.h"
 #include "fs/daemonize.h"
@@ -19,6 +19,7 @@
 #include "fs/session.h"
 #include "fs/stats_server.h"
 #include "fs/stop_signals.h"
+#include "fs/store_wait.h"
 #include "fs/watchdog.h"
 
 namespace kvsyncfs {
@@ -88,7 +89,8 @@ Status serve_mount(OpenStore& store, Clock& clock, const MountOptions& options, 
 }
 
 Status serve(const MountOptions& options, Verdict& verdict, Attendants& attendants) {
-  KVSYNCFS_ASSIGN(const StoreLock lock, StoreLock::take(options.store));
+  KVSYNCFS_ASSIGN(const StoreLock lock,
+                  take_store(options.store, std::chrono::seconds(options.timeout_s)));
   const auto disk = make_real_disk();
   const auto clock = make_real_clock();
   const auto random = make_real_random();

@@ -89,6 +89,20 @@ def mount_of_a_mounted_store_is_refused(v):
     equal(get('f'), b'data')
 
 
+@case(mounted=True)
+def mount_right_after_a_bare_umount(v):
+    """A store that the kernel alone unmounted, without the helper that waits, is mounted again at
+    once, and has everything."""
+    for i in range(4):
+        put(f'f{i}', os.urandom(8 << 20))
+        want = get(f'f{i}')
+        os.chdir('/')
+        sh_ok(f'umount -i {v.mnt}')
+        v.mount()
+        os.chdir(v.mnt + '/t')
+        equal(get(f'f{i}'), want)
+
+
 @case(mounted=True, mount=False)
 def mount_is_ready_on_return(v):
     """When the mount command returns 0 the very next call is served; its output pipes are

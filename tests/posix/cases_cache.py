@@ -1,4 +1,5 @@
 """Mapped, direct and buffered access to one file are one truth."""
+import ctypes
 import mmap
 import os
 import random
@@ -127,8 +128,8 @@ def mmap_private_stays_private(v):
 
 
 def mmap_tail_is_zero(v):
-    """Bytes stored past the end of the file, in its last page, are not in the file after it
-    grows."""
+    """Bytes stored past the end of the file, in its last page, are not in the file when it grows
+    after a sync, and nothing is there that a cut took away."""
     put('f', b'a' * 100)
     fd = os.open('f', os.O_RDWR)
     shared = mmap.mmap(fd, 0)
@@ -141,6 +142,12 @@ def mmap_tail_is_zero(v):
     os.ftruncate(fd, 50)
     os.ftruncate(fd, 2 * PAGE)
     equal(get('f'), b'a' * 50 + bytes(2 * PAGE - 50))
+    os.ftruncate(fd, 100)
+    tail = (ctypes.c_char * 100).from_buffer(mmap.mmap(fd, 100))
+    ctypes.memset(ctypes.addressof(tail) + 100, 0x7A, PAGE - 100)
+    os.fsync(fd)
+    os.ftruncate(fd, 2 * PAGE)
+    equal(get('f'), b'a' * 50 + bytes(2 * PAGE - 50), 'stored behind the end')
 
 
 def mmap_past_the_end_is_sigbus(v):

@@ -99,6 +99,8 @@ struct ClusterParts {
   std::deque<std::pair<SegmentId, std::uint64_t>> sealed;  ///< by others, with their lengths
   std::deque<SegmentId> deleted;                           ///< by others
 
+  std::map<NodeId, std::string> names;  ///< known to the task that ends dead sessions
+
   // The healing task's own.
   std::optional<HealJob> heal;
   std::map<NodeId, std::uint64_t> away_since_ns;
@@ -107,7 +109,6 @@ struct ClusterParts {
 
   // The upkeep's own.
   std::uint64_t members_due_ns = 0;
-  std::map<NodeId, std::string> names;
   std::map<NodeId, std::vector<std::string>> addresses;  ///< as the transport knows them
 };
 

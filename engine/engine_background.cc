@@ -75,7 +75,7 @@ void EngineImpl::background_look_at_disk() {
   const auto lines = degraded();
   std::string line = lines.empty() ? std::string() : lines.front();
   if (line == disk_told_) return;
-  options_.warn(line.empty() ? options_.store + ": the disk has room again" : line);
+  options_.warn(line.empty() ? options_.store + ": nothing is degraded any more" : line);
   disk_told_ = std::move(line);
 }
 

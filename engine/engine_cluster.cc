@@ -105,14 +105,21 @@ void EngineImpl::start_tasks() {
       return clock_.boot_ns();
     });
   tasks.start("upkeep", [this] { return maintain_cluster(); });
+  // Not a step of the upkeep, whose own changes may wait for who is dead.
+  tasks.start("sessions", [this] { return end_dead_sessions(); });
   tasks.start("heal", [this] { return heal_step(); });
+}
+
+std::uint64_t EngineImpl::end_dead_sessions() {
+  if (!closed_ && !failed_)
+    cluster_->session.end_the_dead([this](NodeId node) { return cluster_->segments.is_down(node); },
+                                   [this](NodeId node) { return name_of(node); });
+  return clock_.boot_ns() + kTickNs;
 }
 
 std::uint64_t EngineImpl::maintain_cluster() {
   if (closed_ || failed_) return clock_.boot_ns() + kTickNs;
   cluster_->session.acknowledge();
-  cluster_->session.end_the_dead([this](NodeId node) { return cluster_->segments.is_down(node); },
-                                 [this](NodeId node) { return name_of(node); });
   const std::uint64_t now_ns = clock_.boot_ns();
   if (now_ns >= cluster_->members_due_ns) {
     cluster_->members_due_ns = now_ns + kMembersPeriodNs;

@@ -159,6 +159,7 @@ class EngineImpl final : public Engine {
   Status may_answer();  ///< a lone node always may
   Status append_now(InodeId inode, Bytes bytes);
   Result<SpaceInfo> space_of_cluster();
+  std::uint64_t end_dead_sessions();
   std::uint64_t maintain_cluster();  ///< one step; returns when the next is due
   Status refresh_members();
   Result<std::string> name_of(NodeId node);

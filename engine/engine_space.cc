@@ -28,6 +28,7 @@ std::uint64_t EngineImpl::occupied_bytes() const {
 }
 
 Status EngineImpl::reserve_space(std::uint64_t bytes, std::uint64_t new_bytes, Replaced replaced) {
+  if (cluster_) KVSYNCFS_TRY(cluster_->segments.check_room());
   if (!has_room_for(bytes)) {
     look_at_disk();
     // Dirty bytes may be overwrites, whose old bytes die when they are flushed.

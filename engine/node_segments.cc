@@ -46,6 +46,19 @@ std::vector<Candidate> NodeSegments::candidates(const ClusterMap& map) const {
   return candidates;
 }
 
+Status NodeSegments::check_room() const {
+  const auto map = membership_.map();
+  std::size_t others = 0, roomy = 0;
+  for (const Candidate& candidate : candidates(*map)) {
+    if (candidate.node == seams_.node) continue;
+    ++others;
+    if (candidate.weight > 0) ++roomy;
+  }
+  const std::size_t needed = std::min(seams_.replicas, kHoldersMin) - 1;
+  if (others < needed || roomy >= needed) return {};
+  return Error(Code::kNoSpace, "the other nodes are full");
+}
+
 NodeId NodeSegments::place_copy(NodeId owner, const std::vector<NodeId>& holders) {
   const auto map = membership_.map();
   auto all = candidates(*map);

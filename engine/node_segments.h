@@ -32,6 +32,8 @@ class NodeSegments {
   /// A node that may take a copy of a segment of `owner`'s and is none of `holders`; 0: there is
   /// none.
   NodeId place_copy(NodeId owner, const std::vector<NodeId>& holders);
+  /// Another holder can take new bytes, or none lives that could say no. Errors: kNoSpace.
+  Status check_room() const;
   /// As StoreOptions::ship.
   StoreOptions::Shipment ship(SegmentId segment, std::uint64_t page, std::span<const Bytes> pieces);
   /// Misses: from this node's own copy if it has a good one, else from another holder.

@@ -1,4 +1,6 @@
 // Engine::format and Engine::superblock: how a store is made, and how it is recognised.
+#include "engine/engine_format.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,15 +47,20 @@ Result<Superblock> Engine::superblock(Disk& disk, const std::string& store) {
   return Error(superblock.error().code, superblock_path(store) + ": " + superblock.error().detail);
 }
 
-Status Engine::format(Disk& disk, Clock& clock, const FormatOptions& options) {
+Status check_folder_is_free(Disk& disk, const std::string& store,
+                            std::span<const std::string_view> allowed) {
+  KVSYNCFS_ASSIGN(const auto present, disk.list(store));
+  for (const std::string& name : present)
+    if (name != "lock" && name != "lost+found" &&
+        std::find(allowed.begin(), allowed.end(), name) == allowed.end())
+      return Error(Code::kExists, store + "/" + name + ": the folder is not empty");
+  return {};
+}
+
+Result<Superblock> plan_store(const FormatOptions& options, const Timestamp& created) {
   if (options.size_bytes < kStoreSizeMin)
     return Error(Code::kInvalid, fmt::format("size {} is below the least size {}",
                                              options.size_bytes, kStoreSizeMin));
-  KVSYNCFS_ASSIGN(const auto present, disk.list(options.store));
-  for (const std::string& name : present)
-    if (name != "lock" && name != "lost+found")
-      return Error(Code::kExists, options.store + "/" + name + ": the folder is not empty");
-
   Superblock superblock;
   superblock.uuid = options.uuid;
   superblock.label = options.label;
@@ -61,28 +68,44 @@ Status Engine::format(Disk& disk, Clock& clock, const FormatOptions& options) {
   superblock.segment_size_bytes = share(options.size_bytes, 64, 64 * kMiB);
   superblock.log_file_size_bytes = share(options.size_bytes, 32, 32 * kMiB);
   superblock.log_file_count_max = 8;
-  superblock.created_seconds = clock.now().seconds;
+  superblock.created_seconds = created.seconds;
+  return superblock;
+}
 
-  constexpr std::uint64_t kSteps = 5;
-  options.progress(0, kSteps);
-  KVSYNCFS_TRY(disk.make_directory(options.store + "/log"));
-  KVSYNCFS_TRY(format_local_log(disk, log_options(options.store, superblock)));
-  options.progress(1, kSteps);
+Status lay_out_store(Disk& disk, const FormatOptions& options, const Superblock& superblock,
+                     const Timestamp& created) {
+  options.progress(0, kFormatSteps);
+  if ((superblock.incompatible & kIncompatibleCluster) == 0) {
+    KVSYNCFS_TRY(disk.make_directory(options.store + "/log"));
+    KVSYNCFS_TRY(format_local_log(disk, log_options(options.store, superblock)));
+  }
+  options.progress(1, kFormatSteps);
   KVSYNCFS_TRY(disk.make_directory(options.store + "/catalog"));
-  KVSYNCFS_TRY(Catalog::format(disk, catalog_options(options.store, 0), options.uid, options.gid,
-                               clock.now()));
-  options.progress(2, kSteps);
+  KVSYNCFS_TRY(
+      Catalog::format(disk, catalog_options(options.store, 0), options.uid, options.gid, created));
+  options.progress(2, kFormatSteps);
   KVSYNCFS_TRY(SegmentStore::format(disk, store_options(options.store, superblock)));
   KVSYNCFS_TRY(Ballast(disk, options.store, ballast_bytes(superblock)).make());
-  options.progress(3, kSteps);
-  KVSYNCFS_TRY(disk.sync_directory(options.store));
+  options.progress(3, kFormatSteps);
+  return disk.sync_directory(options.store);
+}
+
+Status finish_store(Disk& disk, const FormatOptions& options, const Superblock& superblock) {
   KVSYNCFS_TRY(write_superblock(disk, options.store, superblock));
-  options.progress(4, kSteps);
+  options.progress(4, kFormatSteps);
   KVSYNCFS_ASSIGN(const Superblock written, Engine::superblock(disk, options.store));
   if (encode(written) != encode(superblock))
     return Error(Code::kCorrupt, superblock_path(options.store) + ": reads back differently");
-  options.progress(kSteps, kSteps);
+  options.progress(kFormatSteps, kFormatSteps);
   return {};
+}
+
+Status Engine::format(Disk& disk, Clock& clock, const FormatOptions& options) {
+  const Timestamp created = clock.now();
+  KVSYNCFS_ASSIGN(const Superblock superblock, plan_store(options, created));
+  KVSYNCFS_TRY(check_folder_is_free(disk, options.store));
+  KVSYNCFS_TRY(lay_out_store(disk, options, superblock, created));
+  return finish_store(disk, options, superblock);
 }
 
 }  // namespace kvsyncfs

@@ -48,6 +48,18 @@ std::string uuid_text(const Uuid& uuid) {
   return text;
 }
 
+Uuid draw_uuid(Random& random) {
+  Uuid uuid;
+  for (std::size_t half = 0; half < 2; ++half) {
+    const std::uint64_t bits = random.next();
+    for (std::size_t i = 0; i < 8; ++i)
+      uuid[8 * half + i] = static_cast<std::uint8_t>(bits >> (8 * i));
+  }
+  uuid[6] = static_cast<std::uint8_t>((uuid[6] & 0x0f) | 0x40);
+  uuid[8] = static_cast<std::uint8_t>((uuid[8] & 0x3f) | 0x80);
+  return uuid;
+}
+
 std::string encode(const Superblock& s) {
   assert(s.label.size() <= kLabelSizeMax);
   std::string body;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/base/error.h"
+#include "engine/env/random.h"
 
 namespace kvsyncfs {
 
@@ -22,6 +23,7 @@ inline constexpr std::uint64_t kKnownReadOnlyCompatible = 0;
 
 using Uuid = std::array<std::uint8_t, 16>;
 std::string uuid_text(const Uuid& uuid);  ///< 8-4-4-4-12
+Uuid draw_uuid(Random& random);           ///< version 4 of RFC 4122
 
 struct Superblock {
   Uuid uuid{};

@@ -10,13 +10,9 @@
 #include "engine/format/codec.h"
 
 namespace kvsyncfs {
+namespace {
 
-Proof make_proof(std::string_view secret, Side side, std::string_view hello_head,
-                 std::string_view challenge_head) {
-  std::string text = side == Side::kDialer ? "kvsyncfs dialer" : "kvsyncfs acceptor";
-  Writer writer(text);
-  writer.blob(hello_head);
-  writer.blob(challenge_head);
+Proof hmac_sha256(std::string_view secret, std::string_view text) {
   Proof proof{};
   unsigned size = 0;
   const unsigned char* made =
@@ -27,8 +23,25 @@ Proof make_proof(std::string_view secret, Side side, std::string_view hello_head
   return proof;
 }
 
+}  // namespace
+
+Proof make_proof(std::string_view secret, Side side, std::string_view hello_head,
+                 std::string_view challenge_head) {
+  std::string text = side == Side::kDialer ? "kvsyncfs dialer" : "kvsyncfs acceptor";
+  Writer writer(text);
+  writer.blob(hello_head);
+  writer.blob(challenge_head);
+  return hmac_sha256(secret, text);
+}
+
 bool equal_proofs(const Proof& a, std::string_view b) {
   return b.size() == a.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+Proof make_secret_check(std::string_view secret, const Uuid& volume) {
+  std::string text = "kvsyncfs volume check";
+  text.append(volume.begin(), volume.end());
+  return hmac_sha256(secret, text);
 }
 
 }  // namespace kvsyncfs

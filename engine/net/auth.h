@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "engine/format/frame.h"
+#include "engine/format/superblock.h"
 
 namespace kvsyncfs {
 
@@ -18,5 +19,9 @@ Proof make_proof(std::string_view secret, Side side, std::string_view hello_head
 
 /// Takes the same time wherever they differ. `b` of another size is another proof.
 bool equal_proofs(const Proof& a, std::string_view b);
+
+/// HMAC-SHA256 with the secret over "kvsyncfs volume check" and the volume's UUID: may be shown,
+/// and tells a wrong secret. Source: kvsyncfs-format(5), "Cluster".
+Proof make_secret_check(std::string_view secret, const Uuid& volume);
 
 }  // namespace kvsyncfs

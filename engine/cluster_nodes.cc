@@ -1,0 +1,40 @@
+#include "engine/cluster_nodes.h"
+
+#include <utility>
+
+#include "engine/cluster/etcd_access.h"
+#include "engine/cluster/membership.h"
+#include "engine/cluster/volume_record_store.h"
+#include "engine/cluster_store.h"
+
+namespace kvsyncfs {
+
+Result<std::vector<ClusterNode>> list_cluster_nodes(Clock& clock, etcd::EtcdClient& client,
+                                                    const ClusterConfig& config) {
+  const std::uint64_t until_ns = clock.boot_ns() + kEtcdTimeoutNs;
+  VolumeRecordStore records(client, clock, config.volume);
+  auto known = records.nodes(until_ns);
+  if (!known) return with_endpoints(config, known.error());
+  Membership membership(client, clock, config.volume);
+  const Status read = membership.refresh(until_ns);
+  if (!read) return with_endpoints(config, read.error());
+  const auto map = membership.map();
+  std::vector<ClusterNode> nodes;
+  for (NamedNode& named : *known) {
+    const Member* member = map->find(named.record.id);
+    ClusterNode node{std::move(named.name), std::move(named.record), std::nullopt};
+    if (member != nullptr)
+      node.member =
+          NodeState{member->addresses, member->capacity_bytes, member->free_bytes, member->version};
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+Result<std::vector<ClusterNode>> list_cluster_nodes(Disk& disk, Clock& clock,
+                                                    const ClusterConfig& config) {
+  KVSYNCFS_ASSIGN(const auto client, connect_etcd(disk, clock, config));
+  return list_cluster_nodes(clock, *client, config);
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,99 @@
+// The list of a volume's nodes over a simulated etcd.
+#include "engine/cluster_nodes.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/cluster/membership.h"
+#include "engine/cluster/volume_record_store.h"
+#include "engine/log/etcd/etcd_log.h"
+#include "tests/sim/engine_world.h"
+#include "tests/sim/sim_etcd.h"
+
+namespace kvsyncfs {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+class ClusterNodes : public ::testing::Test {
+ protected:
+  ClusterNodes() {
+    config_.volume = "v";
+    config_.endpoints = {"h1:1", "h2:2"};
+    VolumeRecord record;
+    record.segment_size_bytes = kPageSize;
+    EXPECT_TRUE(format_etcd_log(*client_, clock_, "v", 1, {}));
+    VolumeRecordStore records(*client_, clock_, "v");
+    EXPECT_TRUE(records.create(record, "b", {{}, uuid(1), "r1", {7, 8}}, deadline()));
+    EXPECT_TRUE(records.add(record, "a", {{}, uuid(2), "", {}}, deadline()));
+  }
+  static Uuid uuid(std::uint8_t n) {
+    Uuid uuid{};
+    uuid[0] = n;
+    return uuid;
+  }
+  std::uint64_t deadline() { return clock_.boot_ns() + 10 * kSecond; }
+  Result<std::vector<ClusterNode>> list() { return list_cluster_nodes(clock_, *client_, config_); }
+
+  SimClock clock_;
+  SimEtcd etcd_{clock_, 1};
+  std::unique_ptr<etcd::EtcdClient> client_ = etcd_.client();
+  ClusterConfig config_;
+};
+
+TEST_F(ClusterNodes, AllThatThereEverWereAreToldById) {
+  const auto nodes = list();
+  ASSERT_TRUE(nodes) << describe(nodes.error());
+  ASSERT_EQ(nodes->size(), 2u);
+  EXPECT_EQ((*nodes)[0].name, "b");
+  EXPECT_EQ((*nodes)[0].record, (NodeRecord{{1}, uuid(1), "r1", {7, 8}}));
+  EXPECT_EQ((*nodes)[1].name, "a");
+  EXPECT_EQ((*nodes)[1].record.id, NodeId{2});
+  EXPECT_FALSE((*nodes)[0].member || (*nodes)[1].member);
+}
+
+TEST_F(ClusterNodes, ANodeIsAMemberWhileItsLeaseLasts) {
+  EtcdLogOptions options;
+  options.volume = "v";
+  options.node = "a";
+  options.incarnation = 1;
+  const auto log = EtcdLog::open(*client_, clock_, options);
+  ASSERT_TRUE(log) << describe(log.error());
+  Membership membership(*client_, clock_, "v");
+  const Member member{{2}, "a", {1}, {"10.0.0.2:7420"}, "r9", 1000, 400, "0.1.0"};
+  ASSERT_TRUE(membership.announce(member, (*log)->lease(), deadline()));
+  auto nodes = list();
+  ASSERT_TRUE(nodes) << describe(nodes.error());
+  EXPECT_FALSE((*nodes)[0].member);
+  ASSERT_TRUE((*nodes)[1].member);
+  EXPECT_EQ((*nodes)[1].member->addresses, member.addresses);
+  EXPECT_EQ((*nodes)[1].member->capacity_bytes, 1000u);
+  EXPECT_EQ((*nodes)[1].member->free_bytes, 400u);
+  EXPECT_EQ((*nodes)[1].member->version, "0.1.0");
+  EXPECT_EQ((*nodes)[1].record.rack, "") << "the record's, which is for good";
+  clock_.advance(60 * kSecond);
+  etcd_.tick();
+  nodes = list();
+  ASSERT_TRUE(nodes);
+  EXPECT_FALSE((*nodes)[1].member);
+}
+
+TEST_F(ClusterNodes, AnEtcdThatDoesNotAnswerIsNamed) {
+  etcd_.lose_quorum();
+  const auto nodes = list();
+  ASSERT_FALSE(nodes);
+  EXPECT_EQ(nodes.error().code, Code::kTimeout);
+  EXPECT_NE(nodes.error().detail.find("etcd at h1:1,h2:2"), std::string::npos);
+}
+
+TEST_F(ClusterNodes, ARecordThatCannotBeReadIsAnErrorThatNamesIt) {
+  etcd::Txn txn;
+  txn.success = {etcd::Put{"/kvsyncfs/v/nodes/a", "{}"}};
+  ASSERT_TRUE(etcd_.carry_out(txn));
+  const auto nodes = list();
+  ASSERT_FALSE(nodes);
+  EXPECT_EQ(nodes.error().code, Code::kCorrupt);
+  EXPECT_NE(nodes.error().detail.find("/kvsyncfs/v/nodes/a"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kvsyncfs

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "engine/cluster_store.h"
 #include "engine/env/store_lock.h"
 
 namespace kvsyncfs {
@@ -78,6 +79,19 @@ Result<std::uint64_t> check_superblock(Disk& disk, const FsckOptions& options,
   return bad;
 }
 
+/// What a node of a cluster needs to find its volume. Nothing of it can be mended from here.
+std::uint64_t check_node(Disk& disk, const std::string& store, const FsckObserver& observer) {
+  std::uint64_t problems = 0;
+  const auto tell = [&](const Error& error) {
+    observer.report(describe(error));
+    ++problems;
+  };
+  if (const auto config = read_cluster_config(disk, store); !config) tell(config.error());
+  const auto secret = read_volume_secret(disk, store + "/" + std::string(kSecretFile));
+  if (!secret) tell(secret.error());
+  return problems;
+}
+
 Result<Engine::CheckReport> check_once(const Seams& seams, const FsckOptions& options,
                                        const FsckObserver& observer) {
   EngineOptions reader = engine_options(options);
@@ -103,6 +117,13 @@ Result<FsckResult> check_store(const Seams& seams, const FsckOptions& options,
   const FsckObserver left = with_prefix(observer, options.repair ? "left: " : "");
   FsckResult result;
   KVSYNCFS_ASSIGN(result.problems, check_superblock(seams.disk, options, superblock, mended));
+  if ((superblock.incompatible & kIncompatibleCluster) != 0) {
+    result.is_node = true;
+    const std::uint64_t lasting = check_node(seams.disk, options.store, left);
+    result.problems += lasting;
+    result.left = options.repair ? lasting : result.problems;
+    return result;
+  }
   if (options.repair) {
     KVSYNCFS_ASSIGN(const Engine::CheckReport report,
                     Engine::repair(seams.disk, seams.clock, seams.random, engine_options(options),

@@ -12,9 +12,9 @@ namespace {
 
 void print_json(const FsckResult& result) {
   fmt::print(
-      "{{\"problems\": {}, \"left\": {}, \"pages_checked\": {}, \"bad_pages\": {}, \"status\": "
-      "{}}}\n",
-      result.problems, result.left, result.pages_checked, result.bad_pages,
+      "{{\"problems\": {}, \"left\": {}, \"pages_checked\": {}, \"bad_pages\": {}, "
+      "\"is_node\": {}, \"status\": {}}}\n",
+      result.problems, result.left, result.pages_checked, result.bad_pages, result.is_node,
       static_cast<int>(result.status()));
 }
 
@@ -27,6 +27,8 @@ void print_text(const FsckOptions& options, const FsckResult& result) {
   }
   if (options.scrub && !(options.quiet && result.problems == 0))
     fmt::print(", {} pages verified, {} bad", result.pages_checked, result.bad_pages);
+  if (result.is_node && !options.quiet)
+    fmt::print(", as far as it can be checked alone: catalog and segments follow a log in etcd");
   if (result.problems != 0 || !options.quiet) fmt::print("\n");
 }
 

@@ -13,19 +13,19 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20;
 
-std::array<std::uint8_t, 16> random_uuid(Random& random) {
-  std::array<std::uint8_t, 16> uuid;
-  for (std::size_t half = 0; half < 2; ++half) {
-    const std::uint64_t bits = random.next();
-    for (std::size_t i = 0; i < 8; ++i)
-      uuid[8 * half + i] = static_cast<std::uint8_t>(bits >> (8 * i));
-  }
-  uuid[6] = static_cast<std::uint8_t>((uuid[6] & 0x0f) | 0x40);  // version 4: random (RFC 4122)
-  uuid[8] = static_cast<std::uint8_t>((uuid[8] & 0x3f) | 0x80);
-  return uuid;
+/// The folder has what a try to make the same node of the same volume left, which goes on. Its
+/// superblock is not there, or torn.
+Result<bool> is_same_node_unfinished(Disk& disk, const MkfsOptions& options) {
+  const auto superblock = Engine::superblock(disk, options.store);
+  if (!options.cluster || superblock || superblock.error().code == Code::kNewerFormat) return false;
+  KVSYNCFS_ASSIGN(const auto unfinished, unfinished_cluster_store(disk, options.store));
+  const ClusterConfig& wanted = options.cluster->format.config;
+  const bool torn = unfinished && unfinished->volume.empty();
+  return torn ||
+         (unfinished && unfinished->volume == wanted.volume && unfinished->node == wanted.node);
 }
 
-Status check_replaceable(const Folder& folder, const MkfsOptions& options) {
+Status check_replaceable(Disk& disk, const Folder& folder, const MkfsOptions& options) {
   switch (folder.kind) {
     case FolderKind::kMissing:
     case FolderKind::kEmpty:
@@ -38,6 +38,8 @@ Status check_replaceable(const Folder& folder, const MkfsOptions& options) {
       break;
   }
   if (options.force) return {};
+  KVSYNCFS_ASSIGN(const bool same, is_same_node_unfinished(disk, options));
+  if (same) return {};
   const char* what = folder.kind == FolderKind::kStore ? "is a kvsyncfs store"
                                                        : "holds a store that was not finished";
   return Error(Code::kExists, fmt::format("{}: {}; --force replaces it", options.store, what));
@@ -86,6 +88,11 @@ Result<Superblock> verify(const Seams& seams, const std::string& store) {
   return superblock;
 }
 
+bool is_empty(Disk& disk, const std::string& store) {
+  const auto folder = look_at_folder(disk, store);
+  return folder && folder->kind == FolderKind::kEmpty;
+}
+
 std::string parent_of(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t slash = path.rfind('/');
@@ -93,17 +100,29 @@ std::string parent_of(std::string path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Formats a folder that is locked and holds nothing; leaves nothing in it where that fails.
-Result<Superblock> format_locked(const Seams& seams, const FormatOptions& format) {
-  Status status = Engine::format(seams.disk, seams.clock, format);
-  if (status) {
-    Result<Superblock> verified = verify(seams, format.store);
-    if (verified) return verified;
-    status = verified.error();
-  }
+Result<Superblock> format_alone(const Seams& seams, const FormatOptions& format) {
+  KVSYNCFS_TRY(Engine::format(seams.disk, seams.clock, format));
+  return verify(seams, format.store);
+}
+
+/// Fills a folder that is locked. Where that fails nothing is left in it, save what a node that
+/// etcd may know needs to go on; the old store is, if the cluster refuses the new one.
+Result<Superblock> fill_locked(const Seams& seams, const MkfsOptions& options,
+                               const FormatOptions& format) {
+  const ClusterFormat* cluster = options.cluster ? &options.cluster->format : nullptr;
+  if (cluster != nullptr)
+    KVSYNCFS_TRY(check_cluster_format(seams.disk, seams.clock, format, *cluster));
+  KVSYNCFS_TRY(empty_store_folder(seams.disk, format.store, cluster != nullptr && !options.force));
+  Result<Superblock> made =
+      cluster == nullptr
+          ? format_alone(seams, format)
+          : format_cluster_store(seams.disk, seams.clock, seams.random, format, *cluster);
+  if (made) return made;
   // The first error is the one to tell.
-  static_cast<void>(empty_store_folder(seams.disk, format.store));
-  return status.error();
+  const auto unfinished = unfinished_cluster_store(seams.disk, format.store);
+  static_cast<void>(
+      empty_store_folder(seams.disk, format.store, !unfinished || unfinished->has_value()));
+  return made;
 }
 
 }  // namespace
@@ -121,7 +140,7 @@ std::uint64_t overhead_bytes(std::uint64_t size_bytes) {
 Result<Superblock> make_store(const Seams& seams, const MkfsOptions& options,
                               const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   KVSYNCFS_ASSIGN(const Folder before, look_at_folder(seams.disk, options.store));
-  KVSYNCFS_TRY(check_replaceable(before, options));
+  KVSYNCFS_TRY(check_replaceable(seams.disk, before, options));
   const bool missing = before.kind == FolderKind::kMissing;
   const std::string parent = parent_of(options.store);
   KVSYNCFS_ASSIGN(const bool has_parent, seams.disk.exists(parent));
@@ -131,7 +150,7 @@ Result<Superblock> make_store(const Seams& seams, const MkfsOptions& options,
                   choose_size(seams.disk, missing ? parent : options.store, before, options));
   format.store = options.store;
   format.label = options.label;
-  format.uuid = options.uuid ? *options.uuid : random_uuid(seams.random);
+  format.uuid = options.uuid ? *options.uuid : draw_uuid(seams.random);
   format.uid = ::geteuid();
   format.gid = ::getegid();
   format.progress = progress;
@@ -143,10 +162,9 @@ Result<Superblock> make_store(const Seams& seams, const MkfsOptions& options,
   KVSYNCFS_ASSIGN(const StoreLock lock, StoreLock::take(options.store));
   // Again, since somebody may have been at work until the lock was ours.
   KVSYNCFS_ASSIGN(const Folder now, look_at_folder(seams.disk, options.store));
-  KVSYNCFS_TRY(check_replaceable(now, options));
-  KVSYNCFS_TRY(empty_store_folder(seams.disk, options.store));
-  Result<Superblock> made = format_locked(seams, format);
-  if (!made && now.kind == FolderKind::kEmpty) {
+  KVSYNCFS_TRY(check_replaceable(seams.disk, now, options));
+  Result<Superblock> made = fill_locked(seams, options, format);
+  if (!made && now.kind == FolderKind::kEmpty && is_empty(seams.disk, options.store)) {
     static_cast<void>(seams.disk.remove(options.store + "/lock"));
     if (missing) static_cast<void>(seams.disk.remove_directory(options.store));
   }

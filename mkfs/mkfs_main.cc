@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "engine/env/real.h"
+#include "mkfs/cluster_node.h"
 #include "mkfs/make_store.h"
 #include "mkfs/progress_bar.h"
 
@@ -12,26 +13,44 @@ namespace {
 
 constexpr int kFailed = 1, kUsage = 2;
 
-int run(const MkfsOptions& options) {
+int fail(const Error& error) {
+  fmt::print(stderr, "mkfs.kvsyncfs: {}\n", describe(error));
+  return kFailed;
+}
+
+/// What only a node of a cluster has.
+int print_node(Disk& disk, const MkfsOptions& options) {
+  const auto config = read_cluster_config(disk, options.store);
+  if (!config) return fail(config.error());
+  fmt::print("node {}, number {} of volume {}, at {}\n", config->node, config->id.value,
+             config->volume, config->listen);
+  fmt::print("{}/{} is the volume's secret. With a copy of it in FILE, the next node is made by\n",
+             options.store, kSecretFile);
+  fmt::print("  {}\n", next_node_command(*options.cluster));
+  return 0;
+}
+
+int run(MkfsOptions options) {
   const auto disk = make_real_disk();
   const auto clock = make_real_clock();
   const auto random = make_real_random();
+  if (options.cluster) {
+    const Status complete = complete_cluster(*disk, *options.cluster);
+    if (!complete) return fail(complete.error());
+  }
   ProgressBar bar(*clock, stderr, options.quiet);
   const Result<Superblock> made =
       make_store({*disk, *clock, *random}, options, [&](std::uint64_t done, std::uint64_t total) {
         bar.show("format " + options.store, done, total);
       });
   bar.clear();
-  if (!made) {
-    fmt::print(stderr, "mkfs.kvsyncfs: {}\n", describe(made.error()));
-    return kFailed;
-  }
+  if (!made) return fail(made.error());
   if (options.quiet) return 0;
   fmt::print("{}: kvsyncfs store of {}, UUID {}", options.store, size_for_people(made->size_bytes),
              made->uuid_text());
   if (!made->label.empty()) fmt::print(", label '{}'", made->label);
   fmt::print("\n");
-  return 0;
+  return options.cluster ? print_node(*disk, options) : 0;
 }
 
 }  // namespace

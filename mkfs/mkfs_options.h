@@ -1,7 +1,6 @@
 // The command line of mkfs.kvsyncfs. Pure. Thread: one.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,15 +8,24 @@
 
 #include "engine/base/error.h"
 #include "engine/base/size_text.h"
+#include "engine/cluster_store.h"
 
 namespace kvsyncfs {
+
+/// A store that becomes a node of a cluster.
+struct ClusterOptions {
+  ClusterFormat format;     ///< without the secret; node and listen may be empty: the host's
+  std::string address;      ///< of etcd, as it was given
+  std::string secret_file;  ///< of a join
+};
 
 struct MkfsOptions {
   std::string store;
   SizeText size{0, 80};  ///< of the free space, if it is a share
   bool size_given = false;
   std::string label;
-  std::optional<std::array<std::uint8_t, 16>> uuid;
+  std::optional<Uuid> uuid;
+  std::optional<ClusterOptions> cluster;
   bool force = false, quiet = false, help = false, version = false;
 };
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "engine/cluster_store.h"
 #include "engine/engine.h"
 
 namespace kvsyncfs {
@@ -14,7 +15,8 @@ namespace stdfs = std::filesystem;
 
 constexpr std::string_view kSuperblockName = "superblock";
 constexpr std::string_view kLockName = "lock";
-constexpr std::array<std::string_view, 4> kParts = {"catalog", "log", "segments", "ballast"};
+constexpr std::array<std::string_view, 7> kParts = {
+    "catalog", "log", "segments", "ballast", kClusterFile, kSecretFile, kUnfinishedFile};
 /// mke2fs(8) makes it in the root of a file system; it is nobody's data while it is empty.
 constexpr std::string_view kLostAndFound = "lost+found";
 
@@ -87,13 +89,14 @@ Result<Folder> look_at_folder(Disk& disk, const std::string& path) {
   return folder;
 }
 
-Status empty_store_folder(Disk& disk, const std::string& path) {
+Status empty_store_folder(Disk& disk, const std::string& path, bool keep_unfinished_node) {
   std::error_code error;
   const std::string superblock = join(path, kSuperblockName);
   stdfs::remove(superblock, error);
   if (error) return to_error(superblock, error);
   KVSYNCFS_TRY(disk.sync_directory(path));
   for (const std::string_view name : kParts) {
+    if (keep_unfinished_node && (name == kSecretFile || name == kUnfinishedFile)) continue;
     stdfs::remove_all(join(path, name), error);
     if (error) return to_error(join(path, name), error);
   }

@@ -28,7 +28,8 @@ struct Folder {
 Result<Folder> look_at_folder(Disk& disk, const std::string& path);
 
 /// Removes what belongs to a store, the superblock first, so that what a crash leaves is no store.
-/// Links are not followed. Keeps the lock file. Errors: kIo, kAccess.
-Status empty_store_folder(Disk& disk, const std::string& path);
+/// Links are not followed. Keeps the lock file, and on demand what a node of a cluster that is not
+/// finished needs to go on. Errors: kIo, kAccess.
+Status empty_store_folder(Disk& disk, const std::string& path, bool keep_unfinished_node = false);
 
 }  // namespace kvsyncfs

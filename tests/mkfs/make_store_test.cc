@@ -293,20 +293,41 @@ TEST_F(MakeStore, FormatOfANewerVersionIsRefusedUntouched) {
   EXPECT_EQ(image(), before);
 }
 
-TEST_F(MakeStore, ANodeOfAClusterIsNotOpenedAlone) {
+TEST_F(MakeStore, OfANodeOfAClusterFsckChecksWhatNeedsNoLog) {
   const auto made = make();
   ASSERT_TRUE(made);
-  Superblock cluster = *made;
-  cluster.incompatible = kIncompatibleCluster;
-  put("superblock", encode_superblock_file(cluster));
+  Superblock node = *made;
+  node.incompatible = kIncompatibleCluster;
+  ClusterConfig config;
+  config.volume = config.node = "n";
+  config.endpoints = {"h:1"};
+  config.id = {1};
+  config.listen = "10.0.0.1:7420";
+  put("superblock", encode_superblock_file(node));
+  put("cluster", encode(config));
+  put("secret", encode_secret(std::string(kVolumeSecretSize, 's')));
   const auto before = image();
   for (const bool repair : {false, true}) {
     const auto result = check(repair);
-    ASSERT_FALSE(result);
-    EXPECT_EQ(result.error().code, Code::kUnsupported);
-    EXPECT_NE(result.error().detail.find("cluster"), std::string::npos);
+    ASSERT_TRUE(result) << describe(result.error());
+    EXPECT_EQ(result->status(), kFsckClean) << problems_;
+    EXPECT_TRUE(result->is_node);
   }
   EXPECT_EQ(image(), before);
+  EngineOptions engine;
+  engine.store = options_.store;
+  const auto opened = Engine::open(*disk_, *clock_, *random_, engine);
+  ASSERT_FALSE(opened) << "nothing takes the store for a lone node's";
+  EXPECT_EQ(opened.error().code, Code::kUnsupported);
+
+  put("secret", "x");
+  stdfs::remove(options_.store + "/cluster");
+  put("superblock", encode(node) + std::string(kSuperblockSize, 'x'));
+  EXPECT_EQ(check()->problems, 3u) << problems_;
+  const auto repaired = check(true);
+  EXPECT_EQ(repaired->left, 2u) << problems_;
+  EXPECT_NE(problems_.find("left: " + options_.store + "/secret"), std::string::npos) << problems_;
+  EXPECT_EQ(read(options_.store + "/superblock"), encode_superblock_file(node));
 }
 
 TEST_F(MakeStore, GarbageAndACutSuperblockAreMadeOfTheOtherCopy) {

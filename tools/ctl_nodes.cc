@@ -1,0 +1,77 @@
+#include "tools/ctl_nodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+
+#include "tools/stat_units.h"
+
+namespace kvsyncfs {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kColumns = 8;
+using Row = std::array<std::string, kColumns>;
+
+Row row_of(const ClusterConfig& config, const ClusterNode& node) {
+  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
+  Row row = {node.name + (node.name == config.node ? "*" : ""),
+             std::to_string(node.record.id.value),
+             or_dash(node.record.rack),
+             "away",
+             "-",
+             "-",
+             "-",
+             "-"};
+  if (!node.member) return row;
+  row[3] = "member";
+  row[4] = or_dash(fmt::format("{}", fmt::join(node.member->addresses, ",")));
+  row[5] = human_bytes(node.member->capacity_bytes);
+  row[6] = human_bytes(node.member->free_bytes);
+  row[7] = or_dash(node.member->version);
+  return row;
+}
+
+}  // namespace
+
+std::string nodes_table(const ClusterConfig& config, const std::vector<ClusterNode>& nodes) {
+  std::vector<Row> rows = {
+      {"NODE", "ID", "RACK", "STATE", "ADDRESSES", "CAPACITY", "FREE", "VERSION"}};
+  for (const ClusterNode& node : nodes) rows.push_back(row_of(config, node));
+  std::array<std::size_t, kColumns> widths{};
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i + 1 < kColumns; ++i)
+      text += fmt::format("{:<{}}  ", row[i], widths[i]);
+    text += row.back() + "\n";
+  }
+  return text;
+}
+
+std::string nodes_json(const ClusterConfig& config, const std::vector<ClusterNode>& nodes) {
+  json::array list;
+  for (const ClusterNode& node : nodes) {
+    json::object item{{"name", node.name},
+                      {"id", node.record.id.value},
+                      {"rack", node.record.rack},
+                      {"created_seconds", node.record.created.seconds},
+                      {"this", node.name == config.node},
+                      {"state", node.member ? "member" : "away"}};
+    if (node.member) {
+      item["addresses"] = json::array(node.member->addresses.begin(), node.member->addresses.end());
+      item["capacity_bytes"] = node.member->capacity_bytes;
+      item["free_bytes"] = node.member->free_bytes;
+      item["version"] = node.member->version;
+    }
+    list.push_back(std::move(item));
+  }
+  return json::serialize(json::object{{"volume", config.volume}, {"nodes", std::move(list)}}) +
+         "\n";
+}
+
+}  // namespace kvsyncfs

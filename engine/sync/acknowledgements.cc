@@ -43,6 +43,8 @@ Status Acknowledgements::wait(Position position, NodeId own,
     lock.unlock();
     const Sessions now = sessions();
     lock.lock();
+    if (const auto self = now.find(own); self != now.end() && !self->second.lives())
+      return Error(Code::kTimeout, "this node's session ended before all others had the change");
     const Missing who = missing(position, own, now);
     if (who.node.value == 0) return {};
     auto& awaited = awaited_[who.node];

@@ -25,7 +25,8 @@ class Acknowledgements {
   void sessions_changed();
   /// Until every session that lived at `position`, but `own`, has acknowledged it or has ended.
   /// `sessions` gives the present ones; it is called under no lock of others. Errors: kTimeout,
-  /// naming the node.
+  /// naming the node; also at once when the session of `own` has ended, and with it what it
+  /// promised to its callers.
   Status wait(Position position, NodeId own, const std::function<Sessions()>& sessions,
               const Deadline& until);
   /// Nodes that somebody waits for right now.

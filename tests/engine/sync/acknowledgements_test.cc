@@ -51,6 +51,13 @@ TEST_F(AcknowledgementsTest, MissingWordIsATimeoutThatNamesTheNode) {
   EXPECT_NE(status.error().detail.find("node 2"), std::string::npos);
 }
 
+TEST_F(AcknowledgementsTest, OwnSessionThatEndedWaitsForNobody) {
+  sessions_.at(kSelf).ended = {9};
+  const std::uint64_t start_ns = clock_->boot_ns();
+  EXPECT_EQ(wait(10, 30 * kSecond).error().code, Code::kTimeout);
+  EXPECT_LT(clock_->boot_ns() - start_ns, 10 * kSecond);
+}
+
 TEST_F(AcknowledgementsTest, WordsAreCumulativeAndNeverGoBack) {
   acks_.note(kB, {5}, {10});
   EXPECT_TRUE(passes(10));

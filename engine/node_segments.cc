@@ -103,6 +103,8 @@ StoreOptions::Shipment NodeSegments::ship(SegmentId segment, std::uint64_t page,
 }
 
 void NodeSegments::lost(NodeId node, const Error& why) {
+  // It was away and is back: what it had open is not written there any more, and new ones can be.
+  if (why.code == Code::kStale) return;
   warn_(fmt::format("node {} gets no new segments for a while: {}", node.value, describe(why)));
   std::lock_guard lock(mutex_);
   shunned_until_ns_[node] = clock_.boot_ns() + kShunNs;

@@ -5,6 +5,7 @@
 #include "engine/cluster_seams.h"
 #include "engine/format/cluster_config.h"
 #include "engine/log/etcd/etcd_log.h"
+#include "engine/net/auth.h"
 #include "engine/net/tcp/tcp_transport.h"
 #include "engine/task_threads.h"
 
@@ -93,6 +94,10 @@ Status ClusterStore::open(EngineOptions options, const ClusterMount& mount) {
   VolumeRecordStore records(*etcd_, clock_, config.volume);
   const auto volume = records.confirm(config, clock_.boot_ns() + options.timeout_ns);
   if (!volume) return with_endpoints(config, volume.error());
+  // Before it joins: the others would wait for the word of a node that cannot speak to them.
+  if (make_secret_check(secret, volume->uuid) != volume->secret_check)
+    return Error(Code::kAccess,
+                 options.store + "/secret: not the secret of volume " + config.volume);
   KVSYNCFS_TRY(connect(config, *volume, secret, mount));
   options.cluster = seams_.get();
   KVSYNCFS_ASSIGN(engine_, Engine::open(disk_, clock_, random_, std::move(options)));

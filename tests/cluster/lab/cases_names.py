@@ -1,6 +1,5 @@
 """Names and attributes seen from several nodes. Nobody is killed here."""
 import os
-import random
 import stat
 
 from jobs import barrier, timed, together, within
@@ -204,28 +203,6 @@ def attributes_are_the_same_everywhere(c):
             f'times on {node.name}',
         )
         equal(os.getxattr(node.path('h'), 'trusted.lab'), b'value', f'xattr on {node.name}')
-
-
-@case(plain=True)
-def space_is_the_same_everywhere(c):
-    """df: sane numbers that agree, and that move with what was written."""
-
-    def used(node):
-        space = os.statvfs(node.mnt)
-        check(space.f_blocks >= space.f_bfree >= space.f_bavail > 0, f'statvfs {space}')
-        check(space.f_frsize >= 512 and space.f_namemax == 255, f'statvfs {space}')
-        return (space.f_blocks - space.f_bfree) * space.f_frsize
-
-    before = [used(node) for node in c.nodes]
-    size = 32 << 20
-    fd = create(c.nodes[0].path('f'))
-    os.write(fd, random.Random(1).randbytes(size))
-    os.fsync(fd)
-    os.close(fd)
-    grown = [used(node) - old for node, old in zip(c.nodes, before)]
-    if not c.plain:
-        check(sum(grown) >= size, f'df grew by {grown} on the nodes for {size} bytes')
-        check(max(grown) <= 3 * size, f'df grew by {grown} on the nodes for {size} bytes')
 
 
 def _write_from(mnt, who):

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from etcd import Etcd
 from jobs import within
 from namespaces import Network
-from support import check, equal, loud
-from volume import OPTIONS, CommandFailed, Volume, process_alive, wait_until
+from support import Skip, check, code, equal, loud, sh_ok, write_synced
+from volume import OPTIONS, CommandFailed, Volume, find_tools, process_alive, wait_until
 
 LEASE_S = 5  # of a session
 # What a change waits for at most when a node has died: its lease, the second in which etcd looks
@@ -97,12 +97,17 @@ class Cluster:
 
     def __init__(self, build, root, nodes=3, etcd=1, replicas=2, options='', size='1G'):
         self.root, self.build, self.plain = root, build, False
+        mkfs = find_tools(build)['mkfs.kvsyncfs']
+        if '--cluster' not in sh_ok(f'{mkfs} --help'):
+            raise Skip('the mkfs.kvsyncfs of this build makes no nodes')
         self.network = Network()
         self.etcd = Etcd(self.network, root, etcd)
         self.options, self.size, self.replicas = options, size, replicas
         self.nodes = []
         for _ in range(nodes):
             self.add()
+        if nodes >= replicas:
+            self.settle()
 
     def make(self, name=None):
         """A node that is neither formatted nor mounted."""
@@ -124,6 +129,17 @@ class Cluster:
         self.nodes.append(node)
         node.mount()
         return node
+
+    def settle(self):
+        """Waits until every node has found the others: a synced write needs enough of them."""
+        for node in self.nodes:
+            path = node.path('settled')
+            wait_until(
+                lambda p=path: not within(60, code, write_synced, p, b'x'),
+                60,
+                f'the first synced write of {node.name}',
+            )
+            os.unlink(path)
 
     def finish(self):
         """After a case that passed: what is still mounted ends in order."""

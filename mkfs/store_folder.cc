@@ -7,6 +7,7 @@
 
 #include "engine/cluster_store.h"
 #include "engine/engine.h"
+#include "engine/format/log_mark.h"
 
 namespace kvsyncfs {
 namespace {
@@ -15,8 +16,9 @@ namespace stdfs = std::filesystem;
 
 constexpr std::string_view kSuperblockName = "superblock";
 constexpr std::string_view kLockName = "lock";
-constexpr std::array<std::string_view, 7> kParts = {
-    "catalog", "log", "segments", "ballast", kClusterFile, kSecretFile, kUnfinishedFile};
+constexpr std::array<std::string_view, 9> kParts = {
+    "catalog",   "log",           "segments",   "ballast",       kClusterFile,
+    kSecretFile, kUnfinishedFile, kLogMarkFile, kNextLogMarkFile};
 /// mke2fs(8) makes it in the root of a file system; it is nobody's data while it is empty.
 constexpr std::string_view kLostAndFound = "lost+found";
 

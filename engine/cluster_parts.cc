@@ -66,6 +66,7 @@ ClusterParts::ClusterParts(ClusterSeams& cluster_seams, EtcdLog& etcd_log, Catal
       membership(seams.etcd, clock, seams.volume),
       records(seams.etcd, clock, seams.volume),
       segments(seams, catalog, store, membership, clock, volume_tag, timeout_ns, std::move(warn)),
-      session(seams, etcd_log, catalog, clock, timeout_ns) {}
+      session(seams, etcd_log, catalog, clock, timeout_ns),
+      durable(seams.etcd, seams.volume) {}
 
 }  // namespace kvsyncfs

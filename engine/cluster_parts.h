@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/cluster/durable_positions.h"
 #include "engine/cluster/membership.h"
 #include "engine/cluster/volume_record_store.h"
 #include "engine/cluster_seams.h"
@@ -110,6 +111,13 @@ struct ClusterParts {
   // The upkeep's own.
   std::uint64_t members_due_ns = 0;
   std::map<NodeId, std::vector<std::string>> addresses;  ///< as the transport knows them
+  std::uint64_t log_looked_ns = 0;                       ///< when it was last asked what may go
+
+  DurablePositions durable;
+  std::mutex announce_mutex;  ///< held over a call of etcd; the upkeep's and close()'s
+  Position announced;
+  std::mutex keeper_mutex;  ///< a leaf
+  std::string log_keeper;   ///< node that keeps a long log from being trimmed; empty: none
 };
 
 }  // namespace kvsyncfs

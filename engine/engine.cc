@@ -178,8 +178,11 @@ Result<std::vector<KnownSegment>> EngineImpl::known_segments() {
 
 Status EngineImpl::replay_log() {
   const Position applied = catalog_->applied();
-  KVSYNCFS_TRY(
-      log_->start(applied, [this](Position p, std::string_view entry) { apply_entry(p, entry); }));
+  const Status started =
+      log_->start(applied, [this](Position p, std::string_view entry) { apply_entry(p, entry); });
+  if (!started && cluster_ && started.error().code == Code::kStale)
+    return log_is_gone(started.error());
+  KVSYNCFS_TRY(started);
   if (failure_) return *failure_;
   replaying_ = false;
   checkpointed_ = applied;

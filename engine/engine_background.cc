@@ -20,13 +20,13 @@ std::uint64_t EngineImpl::run_background() {
   tell("flush", background_flush(now));
   tell("reclaim", background_reclaim());
   tell("access times", commit_atimes(false));
-  // A checkpoint of one node lets nothing of a cluster's log go.
-  const bool log_is_long = !cluster_ && log_->held_bytes() > log_limit_bytes() / 2;
+  const bool log_is_long = log_wants_checkpoint();
   const bool memtable_is_full =
       catalog_->memtable_bytes() > catalog_options("", memory_bytes()).memtable_bytes;
   const bool is_old =
       now - last_checkpoint_ns_ > kCheckpointPeriodNs && log_->last() != checkpointed_.load();
   if (log_is_long || memtable_is_full || is_old) {
+    checkpointed_held_bytes_ = log_->held_bytes();
     tell("checkpoint", checkpoint());
     last_checkpoint_ns_ = now;
   }
@@ -116,11 +116,21 @@ Status EngineImpl::checkpoint_locked(const Deadline& until) {
   const Position flushed_up_to = log_->last();
   KVSYNCFS_TRY(flush_everything());
   Status begun{};
-  KVSYNCFS_TRY(log_->freeze([&](Position) { begun = catalog_->begin_checkpoint(); }));
+  AppliedBatch batch;
+  if (cluster_)
+    KVSYNCFS_TRY(cluster_->log.freeze_at_batch([&](Position, const AppliedBatch& last) {
+      begun = catalog_->begin_checkpoint();
+      batch = last;
+    }));
+  else
+    KVSYNCFS_TRY(log_->freeze([&](Position) { begun = catalog_->begin_checkpoint(); }));
   KVSYNCFS_TRY(std::move(begun));
   KVSYNCFS_ASSIGN(const Position in_catalog,
                   catalog_->finish_checkpoint([&] { return until.is_over(); }));
-  if (!cluster_) KVSYNCFS_TRY(log_->trim(std::min(flushed_up_to, in_catalog)));
+  if (cluster_)
+    KVSYNCFS_TRY(mark_log(batch));
+  else
+    KVSYNCFS_TRY(log_->trim(std::min(flushed_up_to, in_catalog)));
   checkpointed_ = in_catalog;
   counts_.checkpoints.fetch_add(1, std::memory_order_relaxed);
   return {};

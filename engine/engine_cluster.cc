@@ -44,6 +44,7 @@ Status EngineImpl::open_cluster() {
   log.incarnation = seams.incarnation.value;
   log.lease_ttl_s = seams.lease_ttl_s;
   log.timeout_ns = options_.timeout_ns;
+  log.known = marked_batch();
   KVSYNCFS_ASSIGN(auto opened, EtcdLog::open(seams.etcd, clock_, log));
   EtcdLog& etcd_log = *opened;
   log_ = std::move(opened);
@@ -126,7 +127,8 @@ std::uint64_t EngineImpl::maintain_cluster() {
     if (const Status status = refresh_members(); !status)
       options_.warn("members of the cluster: " + describe(status.error()));
   }
-  for (const Status& status : {follow_segments(), serving_ ? settle_orphans() : Status{}})
+  for (const Status& status : {follow_segments(), serving_ ? settle_orphans() : Status{},
+                               announce_durable(), trim_cluster_log()})
     if (!status && !failed_) options_.warn("upkeep: " + describe(status.error()));
   return clock_.boot_ns() + kTickNs;
 }
@@ -316,6 +318,7 @@ Result<SpaceInfo> EngineImpl::space_of_cluster() {
 }
 
 void EngineImpl::leave_cluster() {
+  if (!failed_) static_cast<void>(announce_durable());  // else it keeps more of the log, no harm
   if (!failed_)
     if (const Status left = cluster_->session.leave(); !left)
       options_.warn("leaving the cluster: " + describe(left.error()));

@@ -79,11 +79,18 @@ std::vector<std::string> EngineImpl::degraded() const {
         static_cast<double>(ballast_.size_bytes() + superblock_.log_file_size_bytes) / kMiB));
   else if (disk_is_full_)
     lines.push_back(options_.store + ": the disk is full, the store does not grow");
-  if (cluster_)
-    if (std::string line = cluster_->segments.degraded(); !line.empty())
-      lines.push_back(std::move(line));
-  if (cluster_ && cluster_->at_risk > 0)
+  if (!cluster_) return lines;
+  if (std::string line = cluster_->segments.degraded(); !line.empty())
+    lines.push_back(std::move(line));
+  if (cluster_->at_risk > 0)
     lines.push_back(fmt::format("{} segments lack a holder", cluster_->at_risk.load()));
+  std::lock_guard lock(cluster_->keeper_mutex);
+  if (!cluster_->log_keeper.empty() && log_->held_bytes() > log_->capacity_bytes() / 2)
+    lines.push_back(fmt::format(
+        "the log in etcd holds {:.0f} of {:.0f} MiB, because node {} has no more of it on disk; "
+        "when it is full nothing can be changed",
+        static_cast<double>(log_->held_bytes()) / kMiB,
+        static_cast<double>(log_->capacity_bytes()) / kMiB, cluster_->log_keeper));
   return lines;
 }
 

@@ -166,6 +166,13 @@ class EngineImpl final : public Engine {
   Status follow_segments();
   Status settle_orphans();
   void leave_cluster();
+  AppliedBatch marked_batch();                   ///< of STORE/log-mark; index 0: none
+  Status mark_log(const AppliedBatch& applied);  ///< the catalog's files have it
+  Status announce_durable();
+  Status trim_cluster_log();
+  Status look_for_log_keeper(Position* all_have);
+  bool log_wants_checkpoint();  ///< background thread only
+  static Error log_is_gone(const Error& error);
 
   // engine_heal.cc
   std::uint64_t heal_step();  ///< of the cluster; returns when the next is due
@@ -364,6 +371,7 @@ class EngineImpl final : public Engine {
                                inline_bytes = 0, cleaned_segments = 0, errors = 0;
   };
   Counts counts_;
+  std::uint64_t checkpointed_held_bytes_ = 0;  // of a cluster's log; background thread only
 };
 
 /// Locks of several inodes are taken in order of their ids.

@@ -141,7 +141,8 @@ Status EtcdLogImpl::sync(Position position) {
   return position <= last() ? Status{} : alive();  // what an append confirmed is durable
 }
 
-Status EtcdLogImpl::freeze(const std::function<void(Position)>& while_frozen) {
+Status EtcdLogImpl::freeze_at_batch(
+    const std::function<void(Position, const AppliedBatch&)>& while_frozen) {
   const std::uint64_t until_ns = deadline(options_.timeout_ns);
   std::unique_lock lock(queue_mutex_);
   while (sending_) {
@@ -155,7 +156,7 @@ Status EtcdLogImpl::freeze(const std::function<void(Position)>& while_frozen) {
   lock.unlock();
   {
     std::lock_guard apply_lock(apply_mutex_);
-    while_frozen(last());
+    while_frozen(last(), applied_);
   }
   lock.lock();
   sending_ = false;

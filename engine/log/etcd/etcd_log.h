@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -142,6 +143,10 @@ class EtcdLog : public SharedLog {
   virtual Status leave() = 0;
 
   virtual EtcdLogCounters counters() const = 0;
+
+  /// freeze(), with last_batch() as it is meanwhile. Errors: those of freeze.
+  virtual Status freeze_at_batch(
+      const std::function<void(Position, const AppliedBatch&)>& while_frozen) = 0;
 };
 
 }  // namespace kvsyncfs

@@ -48,7 +48,11 @@ class EtcdLogImpl final : public EtcdLog {
   Status start(Position applied, Applier applier) override;
   Result<Position> append(std::string_view entry) override;
   Status sync(Position position) override;
-  Status freeze(const std::function<void(Position)>& while_frozen) override;
+  Status freeze(const std::function<void(Position)>& while_frozen) override {
+    return freeze_at_batch([&](Position last, const AppliedBatch&) { while_frozen(last); });
+  }
+  Status freeze_at_batch(
+      const std::function<void(Position, const AppliedBatch&)>& while_frozen) override;
   Position last() const override { return {position_.load(std::memory_order_acquire)}; }
   Position durable() const override { return last(); }
   Status trim(Position position) override;

@@ -25,7 +25,9 @@ TEST_F(LogMarkFile, WhatWasStoredSurvivesAPowerCut) {
   ASSERT_TRUE(store_log_mark(disk, "/s", mark(12345)));
   ASSERT_TRUE(store_log_mark(disk, "/s", mark(2)));
   disk.crash();
-  EXPECT_EQ(*load_log_mark(disk, "/s"), mark(2));
+  const auto loaded = load_log_mark(disk, "/s");
+  ASSERT_TRUE(loaded) << describe(loaded.error());
+  EXPECT_EQ(*loaded, mark(2));
 }
 
 TEST_F(LogMarkFile, AFailureAnywhereLeavesTheEarlierOneOrTheNewOne) {

@@ -30,6 +30,11 @@ void OpenHandles::forget_pages(InodeId inode) {
   kept_.erase(inode);
 }
 
+bool OpenHandles::has_right_pages(InodeId inode) {
+  std::lock_guard lock(mutex_);
+  return kept_.contains(inode);
+}
+
 void OpenHandles::orphaned(InodeId inode) {
   std::lock_guard lock(mutex_);
   news_.push_back(inode);

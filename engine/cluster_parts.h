@@ -7,16 +7,17 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "engine/base/gate.h"
 #include "engine/cluster/durable_positions.h"
 #include "engine/cluster/membership.h"
 #include "engine/cluster/volume_record_store.h"
 #include "engine/cluster_seams.h"
+#include "engine/lock_waits.h"
 #include "engine/node_segments.h"
 #include "engine/node_session.h"
 
@@ -33,6 +34,8 @@ class OpenHandles {
   bool may_stay(InodeId inode);
   /// The file's bytes were changed by another node, or where the kernel did not see it.
   void forget_pages(InodeId inode);
+  /// None was changed so since it was opened last.
+  bool has_right_pages(InodeId inode);
 
   /// The inode lost its last name: to be said of it soon.
   void orphaned(InodeId inode);
@@ -47,25 +50,6 @@ class OpenHandles {
   std::unordered_set<InodeId> kept_;               // the kernel may have right pages of these
   std::unordered_set<InodeId> held_;               // orphans that this node said it holds
   std::deque<InodeId> news_;                       // orphans of which something is to be said
-};
-
-/// Lets the transport's handlers into the engine while there is one: the transport outlives it.
-class Gate {
- public:
-  /// Runs `pass` unless the gate is closed, and holds close() up meanwhile.
-  template <typename F>
-  void enter(F&& pass) {
-    std::shared_lock lock(mutex_);
-    if (is_open_) pass();
-  }
-  void close() {
-    std::unique_lock lock(mutex_);
-    is_open_ = false;
-  }
-
- private:
-  std::shared_mutex mutex_;
-  bool is_open_ = true;
 };
 
 /// A segment on its way to a node that takes the place of one that is gone. The healing task's own.
@@ -85,6 +69,7 @@ struct ClusterParts {
   /// No call of the transport comes in any more.
   void detach() { gate->close(); }
 
+  /// Of the transport's handlers: the transport outlives the engine.
   const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
   ClusterSeams& seams;
   EtcdLog& log;
@@ -93,6 +78,7 @@ struct ClusterParts {
   NodeSegments segments;
   NodeSession session;
   OpenHandles handles;
+  LockWaits lock_waits;
   std::atomic<std::uint64_t> held_live_bytes = 0;  ///< in segments of which this node has a copy
   std::atomic<bool> sessions_ended = true;         ///< orphans may be nobody's since
 

@@ -26,6 +26,7 @@
 #include "engine/env/disk.h"
 #include "engine/env/random.h"
 #include "engine/format/command.h"
+#include "engine/format/lock_table.h"
 #include "engine/format/records.h"
 #include "engine/format/superblock.h"
 
@@ -85,6 +86,28 @@ enum class SeekKind { kData, kHole };
 struct WriteOptions {
   bool append = false;  ///< offset is ignored, bytes go to the end of the file
 };
+
+/// Bytes of a file that an owner locks or unlocks: a process (kPosix), an open file (kFlock: always
+/// all bytes).
+struct LockRange {
+  InodeId inode;
+  LockKind kind = LockKind::kPosix;
+  std::uint64_t owner = 0;                     ///< this node's own name for it
+  std::uint64_t start = 0, end = kLockEndMax;  ///< both included
+  std::uint32_t pid = 0;                       ///< for lock_in_the_way()
+};
+struct HeldLock {
+  LockType type = LockType::kShared;
+  std::uint64_t start = 0, end = kLockEndMax;
+  std::uint32_t pid = 0;  ///< 0: of another node
+};
+struct LockAnswer {
+  Status status;                  ///< ok: the lock is held, unless it was interrupted
+  bool interrupted = false;       ///< cancel_lock() came first; the lock is not held
+  bool pages_may_be_old = false;  ///< the kernel has to forget the file's before it uses the lock
+};
+/// Called once, from a thread of the engine's tasks or of its close(). May call the engine.
+using LockDone = std::function<void(const LockAnswer&)>;
 
 struct SpaceInfo {  ///< for statfs(2)
   std::uint64_t total_bytes = 0, free_bytes = 0;
@@ -202,6 +225,25 @@ class Engine {
                                             std::uint64_t length) = 0;
   /// lseek(2) SEEK_DATA and SEEK_HOLE. Errors: kNoSuchRange.
   virtual Result<std::uint64_t> seek(InodeId inode, std::uint64_t offset, SeekKind kind) = 0;
+
+  // Locks of a cluster; a lone node has none, and calls nothing of this.
+  /// The number of a request that lock() makes next, for cancel_lock(). `done` gets its answer.
+  virtual std::uint64_t begin_lock(LockDone done) = 0;
+  /// What the owner has of the bytes becomes of this type. Returns when the log has the request,
+  /// also if the lock then waits. Answers: kWouldBlock (without `wait`), kDeadlock, kNoLocks,
+  /// kNotFound, kInvalid, kTimeout, kIo, kShutdown.
+  virtual void lock(std::uint64_t request, const LockRange& range, LockType type, bool wait) = 0;
+  /// A signal ends the request's wait, if it is not granted before: its answer tells. Does not
+  /// wait; without effect on a request that is answered.
+  virtual void cancel_lock(std::uint64_t request) = 0;
+  /// Whoever locks the bytes next, on any node, sees what was written (P2). Errors: kNoLocks, and
+  /// those of sync(): the lock stays.
+  virtual Status unlock(const LockRange& range) = 0;
+  /// At a close: all that the owner has on the inode goes, at the latest in the background.
+  virtual void drop_locks(InodeId inode, LockKind kind, std::uint64_t owner) = 0;
+  /// The first lock that the owner would have to wait for. Errors: kTimeout, kIo.
+  virtual Result<std::optional<HeldLock>> lock_in_the_way(const LockRange& range,
+                                                          LockType type) = 0;
 
   virtual Result<SpaceInfo> space() = 0;
   virtual EngineCounters counters() const = 0;

@@ -105,6 +105,7 @@ void EngineImpl::start_tasks() {
       cluster_->segments.server().run();
       return clock_.boot_ns();
     });
+  start_lock_tasks();
   tasks.start("upkeep", [this] { return maintain_cluster(); });
   // Not a step of the upkeep, whose own changes may wait for who is dead.
   tasks.start("sessions", [this] { return end_dead_sessions(); });
@@ -173,6 +174,7 @@ void EngineImpl::note_applied(const Transaction& transaction,
   const bool is_own = transaction.origin && transaction.origin->node == cluster_->seams.node;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const CommandResult& result = results[i];
+    note_lock(transaction.commands[i], result, is_own);
     if (!result.status) continue;
     note_changed(transaction.commands[i], is_own);
     if (result.orphaned)
@@ -323,6 +325,7 @@ void EngineImpl::leave_cluster() {
     if (const Status left = cluster_->session.leave(); !left)
       options_.warn("leaving the cluster: " + describe(left.error()));
   cluster_->seams.tasks.stop();
+  end_lock_waits();
 }
 
 }  // namespace kvsyncfs

@@ -103,6 +103,12 @@ class EngineImpl final : public Engine {
   Result<std::uint64_t> clone_range(InodeId source, std::uint64_t source_offset, InodeId target,
                                     std::uint64_t target_offset, std::uint64_t length) override;
   Result<std::uint64_t> seek(InodeId inode, std::uint64_t offset, SeekKind kind) override;
+  std::uint64_t begin_lock(LockDone done) override;
+  void lock(std::uint64_t request, const LockRange& range, LockType type, bool wait) override;
+  void cancel_lock(std::uint64_t request) override;
+  Status unlock(const LockRange& range) override;
+  void drop_locks(InodeId inode, LockKind kind, std::uint64_t owner) override;
+  Result<std::optional<HeldLock>> lock_in_the_way(const LockRange& range, LockType type) override;
   Result<SpaceInfo> space() override;
   EngineCounters counters() const override;
   std::vector<std::string> degraded() const override;
@@ -179,6 +185,16 @@ class EngineImpl final : public Engine {
   std::optional<HealJob> next_heal_job();
   std::optional<HealJob> heal_job(SegmentId segment, const SegmentRecord& record);
   Status copy_batch(HealJob& job);
+
+  // engine_locks.cc
+  void start_lock_tasks();
+  void answer_lock(const LockWaits::Ended& ended);
+  bool pay_lock_debt(const Command& command);  ///< false: it is owed again
+  /// Part of note_applied().
+  void note_lock(const Command& command, const CommandResult& result, bool is_own);
+  void end_lock_waits();
+  SessionId own_session() const;
+  Result<bool> may_hold(const LockRange& range);  ///< the owner has some lock there
 
   // engine_replay.cc
   void replay(const Transaction& transaction);

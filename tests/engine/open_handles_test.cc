@@ -16,7 +16,9 @@ TEST(OpenHandles, PagesAreRightUntilAnotherNodeChangesTheFile) {
   handles.close(kFile);
   handles.close(kFile);
   EXPECT_TRUE(handles.open(kFile));
+  EXPECT_TRUE(handles.has_right_pages(kFile));
   handles.forget_pages(kFile);
+  EXPECT_FALSE(handles.has_right_pages(kFile));
   EXPECT_FALSE(handles.open(kFile));
   EXPECT_FALSE(handles.open(kOther));
 }

@@ -74,6 +74,14 @@ class FakeEngine : public Engine {
   Status sync(InodeId) override { return kNone; }
   Status flush(InodeId) override { return {}; }
   Status sync_all() override { return kNone; }
+  std::uint64_t begin_lock(LockDone) override { return 0; }
+  void lock(std::uint64_t, const LockRange&, LockType, bool) override {}
+  void cancel_lock(std::uint64_t) override {}
+  Status unlock(const LockRange&) override { return {}; }
+  void drop_locks(InodeId, LockKind, std::uint64_t) override {}
+  Result<std::optional<HeldLock>> lock_in_the_way(const LockRange&, LockType) override {
+    return kNone;
+  }
   Status allocate(InodeId, std::uint64_t, std::uint64_t, AllocateMode) override { return kNone; }
   Result<std::uint64_t> clone_range(InodeId, std::uint64_t, InodeId, std::uint64_t,
                                     std::uint64_t) override {

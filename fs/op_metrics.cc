@@ -10,7 +10,7 @@ std::string_view to_string(OpKind op) {
       "write",           "flush",       "release",     "fsync",   "opendir",
       "readdir",         "readdirplus", "fsyncdir",    "statfs",  "setxattr",
       "getxattr",        "listxattr",   "removexattr", "ioctl",   "fallocate",
-      "copy_file_range", "lseek"};
+      "copy_file_range", "lseek",       "getlk",       "setlk",   "flock"};
   return kNames[static_cast<std::size_t>(op)];
 }
 

@@ -44,6 +44,9 @@ enum class OpKind : unsigned char {
   kFallocate,
   kCopyFileRange,
   kLseek,
+  kGetlk,
+  kSetlk,
+  kFlock,
   kCount
 };
 inline constexpr std::size_t kOpCount = static_cast<std::size_t>(OpKind::kCount);

@@ -42,7 +42,7 @@ void init(void* user_data, fuse_conn_info* conn) {
   conn->time_gran = 1;
   // Left out on purpose: splice (the bytes come from memory, not from a file),
   // the writeback cache (the kernel would own size and mtime), ATOMIC_O_TRUNC (there is no open
-  // that could truncate), and file locks, which the kernel keeps by itself on a lone node.
+  // that could truncate).
   constexpr unsigned kWanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_EXPORT_SUPPORT |
                                FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS |
                                FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
@@ -51,7 +51,9 @@ void init(void* user_data, fuse_conn_info* conn) {
   // sees another time or size, so that a handle that stays open never shows zeros for new bytes.
   const bool clustered = static_cast<const Face*>(user_data)->clustered;
   const unsigned pages = clustered ? FUSE_CAP_AUTO_INVAL_DATA : FUSE_CAP_EXPLICIT_INVAL_DATA;
-  conn->want = conn->capable & (kWanted | pages);
+  // File locks the kernel keeps by itself on a lone node.
+  const unsigned locks = clustered ? FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS : 0;
+  conn->want = conn->capable & (kWanted | pages | locks);
 }
 
 /// Commas and backslashes of a value are escaped for libfuse's list of options.
@@ -138,6 +140,7 @@ Result<std::unique_ptr<Session>> Session::mount(Face& face, const MountOptions& 
   add_attr_ops(ops);
   add_dir_ops(ops);
   add_data_ops(ops);
+  add_lock_ops(ops);
   add_space_ops(ops);
   add_xattr_ops(ops);
   add_ioctl_ops(ops);
@@ -151,6 +154,7 @@ Result<std::unique_ptr<Session>> Session::mount(Face& face, const MountOptions& 
   std::unique_ptr<Session> session(new Session);
   session->timeout_ = std::chrono::seconds(options.timeout_s);
   face.session = session.get();
+  session->late_replies_ = face.late_replies;
   session->session_ = fuse_session_new(&args, &ops, sizeof ops, &face);
   fuse_opt_free_args(&args);
   if (!session->session_)
@@ -189,6 +193,7 @@ Session::~Session() {
   if (!find_mount(mountpoint_))
     if (const Status dropped = drop_helper_entry(mountpoint_); !dropped)
       spdlog::debug("{}", describe(dropped.error()));
+  late_replies_->close();
   fuse_session_destroy(session_);  // closes the device: who still waits for an answer gets an error
 }
 

@@ -49,6 +49,12 @@ class Session {
     fuse_lowlevel_notify_inval_inode(session_, inode.value, -1, 0);  // ENOENT: none were kept
   }
 
+  /// The kernel drops the file's pages, and writes back those that a mapping changed: not in a
+  /// handler, since both may wait for requests.
+  void forget_pages(InodeId inode) {
+    fuse_lowlevel_notify_inval_inode(session_, inode.value, 0, 0);  // ENOENT: none were kept
+  }
+
   /// st_dev of the mount.
   std::uint64_t device() const { return device_; }
 
@@ -60,6 +66,7 @@ class Session {
   static ssize_t write_reply(int fd, iovec* pieces, int count, void* user_data);
 
   fuse_session* session_ = nullptr;
+  std::shared_ptr<Gate> late_replies_;
   std::string mountpoint_;
   std::uint64_t device_ = 0;
   std::chrono::seconds timeout_{0};

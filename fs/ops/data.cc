@@ -95,14 +95,18 @@ void write_file(fuse_req_t req, fuse_ino_t ino, fuse_bufvec* in, off_t offset, f
 
 /// On a lone node a close has nothing to report that an fsync would not, and nobody else to show
 /// the bytes to.
-void flush_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
+void flush_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Op op(req, OpKind::kFlush);
   if (!op.face().clustered) return op.unimplemented();
-  op.done(op.engine().flush(id(ino)));
+  const Status flushed = op.engine().flush(id(ino));
+  // A process that closes any descriptor of a file loses all its locks on it.
+  op.engine().drop_locks(id(ino), LockKind::kPosix, fi->lock_owner);
+  op.done(flushed);
 }
 
-void release_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
+void release_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Op op(req, OpKind::kRelease);
+  if (fi->flock_release) op.engine().drop_locks(id(ino), LockKind::kFlock, fi->lock_owner);
   if (op.face().clustered) op.engine().close_handle(id(ino));
   op.done({});
 }

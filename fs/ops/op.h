@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 
 #include "engine/base/buffer_pool.h"
+#include "engine/base/gate.h"
 #include "engine/engine.h"
 #include "fs/attr.h"
 #include "fs/listing_bounds.h"
@@ -34,6 +36,8 @@ struct Face {
   Session* session = nullptr;  ///< set by Session::mount, for its own callbacks
   BufferPool read_buffers{kReadSizeMax};
   ListingBounds listing_bounds{};
+  /// Replies from other threads than the session's; closed before the session goes.
+  std::shared_ptr<Gate> late_replies = std::make_shared<Gate>();
   double cache_seconds() const { return clustered ? 0 : kCacheSeconds; }
 };
 
@@ -106,6 +110,7 @@ void add_name_ops(fuse_lowlevel_ops& ops);
 void add_attr_ops(fuse_lowlevel_ops& ops);
 void add_dir_ops(fuse_lowlevel_ops& ops);
 void add_data_ops(fuse_lowlevel_ops& ops);
+void add_lock_ops(fuse_lowlevel_ops& ops);
 void add_space_ops(fuse_lowlevel_ops& ops);
 void add_xattr_ops(fuse_lowlevel_ops& ops);
 void add_ioctl_ops(fuse_lowlevel_ops& ops);

@@ -312,8 +312,10 @@ Result<SpaceInfo> EngineImpl::space_of_cluster() {
   constexpr std::uint64_t kBytesPerInode = 512;  // as on a lone node
   SpaceInfo info;
   info.total_bytes = size / replicas;
-  info.free_bytes = std::min(free / replicas, info.total_bytes);
-  info.available_bytes = info.free_bytes;
+  // What is used is known exactly, what is free on each node as it told last.
+  const std::uint64_t used = catalog_->totals().live_bytes + dirty_bytes_;
+  info.free_bytes = info.total_bytes - std::min(used, info.total_bytes);
+  info.available_bytes = std::min(info.free_bytes, free / replicas);
   info.free_inodes = info.free_bytes / kBytesPerInode;
   info.total_inodes = catalog_->totals().inodes + info.free_inodes;
   return info;

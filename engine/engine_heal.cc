@@ -35,7 +35,8 @@ std::optional<HealJob> EngineImpl::heal_job(SegmentId segment, const SegmentReco
     ++job.copies;
     if (!first) first = holder;
   }
-  if (job.result.holders.size() == record.holders.size()) return std::nullopt;
+  const std::size_t stay = job.result.holders.size();
+  if (stay == record.holders.size() && stay >= cluster_->seams.replicas) return std::nullopt;
   // Who still appends to it has to end that.
   if (record.state == SegmentState::kOpen && !cluster_->away_since_ns.contains(record.owner))
     first = record.owner;

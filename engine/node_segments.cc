@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 
+#include "engine/env/deadline.h"
 #include "engine/policy/placement.h"
 
 namespace kvsyncfs {
 namespace {
 
+/// So long after its start a node waits for others to appear.
+constexpr std::uint64_t kFindPeersNs = 5'000'000'000;
 /// A holder that failed gets no new segment for so long, whatever its lease says.
 constexpr std::uint64_t kShunNs = 3'000'000'000;
 /// Segments of one node that lie next to each other in time share their holders.
@@ -27,6 +31,7 @@ NodeSegments::NodeSegments(const ClusterSeams& seams, Catalog& catalog, SegmentS
       store_(store),
       membership_(membership),
       clock_(clock),
+      made_ns_(clock.boot_ns()),
       warn_(std::move(warn)),
       shipper_(seams.transport, clock, timeout_ns / 3),
       misses_(*this, volume_tag, timeout_ns / 3),
@@ -69,19 +74,35 @@ NodeId NodeSegments::place_copy(NodeId owner, const std::vector<NodeId>& holders
   return chosen.size() == 2 ? chosen[1] : NodeId{};
 }
 
-Result<OpenPlacedSegmentCommand> NodeSegments::place() {
-  const auto map = membership_.map();
+/// Right after the mount the other nodes are still being found: then it waits for them. Nobody
+/// tells of them; the wait itself looks often enough.
+std::vector<NodeId> NodeSegments::new_holders(std::size_t needed) {
   std::uint64_t group = 0;
   {
     std::lock_guard lock(mutex_);
     group = seams_.node.value * kGroupsPerNode + opened_++ % kGroupsPerNode;
   }
-  const auto holders = choose_holders(group, candidates(*map), seams_.replicas, seams_.node);
+  std::vector<NodeId> holders;
+  const auto enough = [&] {
+    const auto map = membership_.map();
+    holders = choose_holders(group, candidates(*map), seams_.replicas, seams_.node);
+    return holders.size() >= needed;
+  };
+  const std::uint64_t now_ns = clock_.boot_ns(), found_ns = made_ns_ + kFindPeersNs;
+  std::mutex mutex;
+  std::condition_variable never;
+  std::unique_lock lock(mutex);
+  Deadline(clock_, found_ns > now_ns ? found_ns - now_ns : 0).wait(never, lock, enough);
+  return holders;
+}
+
+Result<OpenPlacedSegmentCommand> NodeSegments::place() {
+  const std::size_t needed = std::min(seams_.replicas, kHoldersMin);
+  const auto holders = new_holders(needed);
   {
     std::lock_guard lock(mutex_);
     lacking_ = seams_.replicas - std::min(seams_.replicas, holders.size());
   }
-  const std::size_t needed = std::min(seams_.replicas, kHoldersMin);
   if (holders.size() < needed)
     return Error(Code::kUnreachable,
                  fmt::format("a new segment needs {} holders, {} live", needed, holders.size()));

@@ -65,6 +65,7 @@ class NodeSegments {
 
   /// Nodes that live and take new segments. The map has to stay.
   std::vector<Candidate> candidates(const ClusterMap& map) const;
+  std::vector<NodeId> new_holders(std::size_t needed);
   std::vector<NodeId> other_holders(SegmentId segment) const;
   void lost(NodeId node, const Error& why);
 
@@ -73,6 +74,7 @@ class NodeSegments {
   SegmentStore& store_;
   Membership& membership_;
   Clock& clock_;
+  const std::uint64_t made_ns_;
   const std::function<void(std::string_view)> warn_;
   Shipper shipper_;
   Misses misses_;

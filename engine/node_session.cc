@@ -110,7 +110,10 @@ void NodeSession::applied(Position position, const Transaction& transaction,
 
 Status NodeSession::may_answer() {
   if (log_.lease_is_valid()) return {};
-  const Deadline until(clock_, timeout_ns_);
+  // Counted from the lease's end, so that not each of many requests waits anew.
+  const std::uint64_t now_ns = clock_.boot_ns();
+  const std::uint64_t end_ns = log_.lease_until_ns() + timeout_ns_;
+  const Deadline until(clock_, end_ns > now_ns ? end_ns - now_ns : 0);
   std::mutex mutex;
   std::condition_variable never;
   std::unique_lock lock(mutex);

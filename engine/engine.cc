@@ -255,7 +255,9 @@ Result<std::vector<CommandResult>> EngineImpl::commit(Transaction transaction) {
   KVSYNCFS_TRY(alive());
   if (cluster_) {
     auto results = cluster_->session.commit(std::move(transaction));
-    return results || passes(results.error()) ? results : fail(results.error()).error();
+    if (results || passes(results.error())) return results;
+    const bool has_left = closed_ && results.error().code == Code::kShutdown;
+    return has_left ? results.error() : fail(results.error()).error();
   }
   auto position = log_->append(encode(transaction));
   if (!position) {

@@ -45,6 +45,7 @@ TEST_F(MembershipCluster, MembersComeAndGoWithTheirSessions) {
   EXPECT_EQ(membership.map()->members, (std::vector{member(1, 1), member(2, 1)}));
 
   ASSERT_TRUE(first->leave());
+  ASSERT_TRUE(membership.refresh(deadline()));
   const Status gone = membership.announce(member(1, 1), first->lease(), deadline());
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, Code::kFenced);

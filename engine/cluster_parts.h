@@ -91,8 +91,9 @@ struct ClusterParts {
   // The healing task's own.
   std::optional<HealJob> heal;
   std::map<NodeId, std::uint64_t> away_since_ns;
-  std::atomic<std::uint64_t> at_risk = 0;       ///< segments that lack a holder
-  std::atomic<std::uint64_t> healed_bytes = 0;  ///< copied to new holders
+  std::map<SegmentId, std::uint64_t> heal_not_before_ns;  ///< of those that failed lately
+  std::atomic<std::uint64_t> at_risk = 0;                 ///< segments that lack a holder
+  std::atomic<std::uint64_t> healed_bytes = 0;            ///< copied to new holders
 
   // The upkeep's own.
   std::uint64_t members_due_ns = 0;

@@ -197,6 +197,7 @@ Status EngineImpl::recover() {
 
   KVSYNCFS_ASSIGN(const auto known, known_segments());
   KVSYNCFS_TRY(store_->adopt(known));
+  if (cluster_) cluster_->segments.server().take_copies();
   follow_reservations();
   // What was fsynced through the log and not yet in a segment is dirty again; give it its space and
   // place.
@@ -379,6 +380,12 @@ EngineCounters EngineImpl::counters() const {
   c.ballast_bytes = ballast_.is_there() ? ballast_.size_bytes() : 0;
   c.corrupt_pages = store.corrupt_pages;
   c.errors = get(counts_.errors);
+  c.copied_bytes = store.copied_bytes;
+  if (cluster_) {
+    c.pulled_pages = cluster_->segments.pulled_pages();
+    c.healed_bytes = cluster_->healed_bytes;
+    c.at_risk_segments = cluster_->at_risk;
+  }
   return c;
 }
 

@@ -132,6 +132,9 @@ struct EngineCounters {
   std::uint64_t live_bytes = 0, inodes = 0, held_inodes = 0, orphans = 0;  ///< gauges
   std::uint64_t ballast_bytes = 0;  ///< gauge: kept of the disk for when others fill it
   std::uint64_t corrupt_pages = 0, errors = 0;
+  // Of a cluster: written to copies of others' segments, pulled from peers, copied to new holders.
+  std::uint64_t copied_bytes = 0, pulled_pages = 0, healed_bytes = 0;
+  std::uint64_t at_risk_segments = 0;  ///< gauge: lack a holder
 };
 
 class Engine {

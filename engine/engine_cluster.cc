@@ -127,6 +127,8 @@ std::uint64_t EngineImpl::maintain_cluster() {
     cluster_->members_due_ns = now_ns + kMembersPeriodNs;
     if (const Status status = refresh_members(); !status)
       options_.warn("members of the cluster: " + describe(status.error()));
+    if (const Status status = count_held_bytes(); !status)
+      options_.warn("segments of this node: " + describe(status.error()));
   }
   for (const Status& status : {follow_segments(), serving_ ? settle_orphans() : Status{},
                                announce_durable(), trim_cluster_log()})
@@ -172,9 +174,10 @@ Result<std::string> EngineImpl::name_of(NodeId node) {
 void EngineImpl::note_applied(const Transaction& transaction,
                               const std::vector<CommandResult>& results) {
   const bool is_own = transaction.origin && transaction.origin->node == cluster_->seams.node;
+  const std::uint64_t request = is_own ? transaction.origin->request : 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const CommandResult& result = results[i];
-    note_lock(transaction.commands[i], result, is_own);
+    note_lock(transaction.commands[i], result, request);
     if (!result.status) continue;
     note_changed(transaction.commands[i], is_own);
     if (result.orphaned)
@@ -182,21 +185,22 @@ void EngineImpl::note_applied(const Transaction& transaction,
                                      ? result.replaced
                                      : result.inode);
   }
+  if (is_own) cluster_->lock_waits.passed(request);
 }
 
 void EngineImpl::note_changed(const Command& command, bool is_own) {
   if (std::holds_alternative<EndCommand>(command)) cluster_->sessions_ended = true;
-  // Where an append comes to lie is known only now, also to the node that sent it.
+  // Where an append comes to lie is known only now, also to the node that sent it; and who sent a
+  // cut may have given up waiting.
   const InodeId file = changed_file(command);
-  if (file.value != 0 && (!is_own || std::holds_alternative<AppendExtentsCommand>(command))) {
+  if (file.value != 0 && (!is_own || !std::holds_alternative<WriteExtentsCommand>(command)))
     if (LiveInodePtr live = live_.find(file)) live->changed_elsewhere = true;
+  if (file.value != 0 && (!is_own || std::holds_alternative<AppendExtentsCommand>(command)))
     cluster_->handles.forget_pages(file);
-  }
   if (const auto* moved = std::get_if<SetHoldersCommand>(&command)) return note_holders(*moved);
-  if (is_own) return;
   const auto* seal = std::get_if<SealSegmentCommand>(&command);
-  // A copy that is still on its way goes on.
-  if (seal != nullptr && !is_holder(seal->segment)) seal = nullptr;
+  // A copy that is still on its way goes on, and an owner seals its file itself.
+  if (seal != nullptr && (is_own || !is_holder(seal->segment))) seal = nullptr;
   const auto* gone = std::get_if<DeleteSegmentCommand>(&command);
   std::lock_guard lock(cluster_->mutex);
   if (seal != nullptr) cluster_->sealed.emplace_back(seal->segment, seal->length);
@@ -220,7 +224,7 @@ void EngineImpl::note_holders(const SetHoldersCommand& moved) {
     cluster_->sealed.emplace_back(moved.segment, record->length);
 }
 
-/// This node's copies follow what the owners of the segments did; counts what it holds.
+/// This node's copies follow what the owners of the segments did.
 Status EngineImpl::follow_segments() {
   std::deque<std::pair<SegmentId, std::uint64_t>> sealed;
   std::deque<SegmentId> deleted;
@@ -229,8 +233,16 @@ Status EngineImpl::follow_segments() {
     sealed.swap(cluster_->sealed);
     deleted.swap(cluster_->deleted);
   }
-  for (const auto& [segment, length] : sealed) KVSYNCFS_TRY(store_->seal_replica(segment, length));
-  for (const SegmentId segment : deleted) KVSYNCFS_TRY(store_->remove(segment));
+  Status first;  // one that fails costs the others nothing
+  const auto note = [&first](Status status) {
+    if (first) first = std::move(status);
+  };
+  for (const auto& [segment, length] : sealed) note(store_->seal_replica(segment, length));
+  for (const SegmentId segment : deleted) note(store_->remove(segment));
+  return first;
+}
+
+Status EngineImpl::count_held_bytes() {
   std::uint64_t live_bytes = 0;
   KVSYNCFS_ASSIGN(const auto segments, catalog_->segments());
   for (const auto& [id, record] : segments)
@@ -248,6 +260,7 @@ Status EngineImpl::settle_orphans() {
     auto said = commit_one(news);
     if (!said) {
       cluster_->handles.give_back(news);
+      cluster_->sessions_ended = true;  // it may have happened: then nobody was told what it freed
       return said.error();
     }
     nobodys = std::move(said->reclaimable);
@@ -256,7 +269,12 @@ Status EngineImpl::settle_orphans() {
     KVSYNCFS_ASSIGN(nobodys, catalog_->reclaimable_orphans(kOrphansPerCommand));
     if (nobodys.size() == kOrphansPerCommand) cluster_->sessions_ended = true;
   }
-  for (const InodeId inode : nobodys) KVSYNCFS_TRY(reclaim(inode));
+  for (const InodeId inode : nobodys) {
+    const Status freed = reclaim(inode);
+    if (freed && !catalog_->inode(inode)) continue;
+    cluster_->sessions_ended = true;  // look for it again
+    KVSYNCFS_TRY(freed);
+  }
   return {};
 }
 
@@ -281,8 +299,8 @@ Status EngineImpl::append_now(InodeId inode, Bytes bytes) {
   const std::uint64_t space = round_up(bytes.size(), kPageSize);
   KVSYNCFS_TRY(reserve_space(space, bytes.size(), {inode, 0, bytes.size(), true}));
   const LiveUse live(live_, inode);
-  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
-  Status status = commit_dirty_locked(live.pointer());
+  const auto no_flush = lock_flush(*live);
+  Status status = no_flush ? commit_dirty_locked(live.pointer()) : Status(no_flush.error());
   if (status)
     status = [&]() -> Status {
       std::shared_lock unreferenced(unreferenced_mutex_);

@@ -15,7 +15,8 @@ namespace kvsyncfs {
 
 namespace {
 constexpr std::uint64_t kTickNs = 1'000'000'000;
-constexpr std::uint64_t kRateBytes = 64u << 20;  // a second, so that users' work goes on
+constexpr std::uint64_t kRetryNs = 30'000'000'000;  // others have their turn before
+constexpr std::uint64_t kRateBytes = 64u << 20;     // a second, so that users' work goes on
 }  // namespace
 
 /// What there is to do for one segment; nothing: all its holders are there, another node sees to
@@ -42,6 +43,9 @@ std::optional<HealJob> EngineImpl::heal_job(SegmentId segment, const SegmentReco
     first = record.owner;
   ++cluster_->at_risk;
   if (first != self) return std::nullopt;
+  const auto not_before = cluster_->heal_not_before_ns.find(segment);
+  if (not_before != cluster_->heal_not_before_ns.end() && now_ns < not_before->second)
+    return std::nullopt;
   const bool owner_stays = std::find(job.result.holders.begin(), job.result.holders.end(),
                                      record.owner) != job.result.holders.end();
   job.result.owner = owner_stays ? record.owner : self;
@@ -66,7 +70,10 @@ std::optional<HealJob> EngineImpl::next_heal_job() {
   }
   if (!riskiest) return std::nullopt;
   riskiest->target = cluster_->segments.place_copy(cluster_->seams.node, riskiest->result.holders);
-  if (riskiest->target.value == 0) return std::nullopt;  // degraded() tells
+  if (riskiest->target.value == 0) {  // degraded() tells
+    cluster_->heal_not_before_ns[riskiest->segment] = now_ns + kRetryNs / 10;
+    return std::nullopt;
+  }
   riskiest->result.holders.push_back(riskiest->target);
   return riskiest;
 }
@@ -79,7 +86,9 @@ Status EngineImpl::copy_batch(HealJob& job) {
     if (record.state == SegmentState::kOpen) {
       // Its owner is gone, and nothing of that life can be committed any more.
       KVSYNCFS_ASSIGN(record.length, referenced_end(job.segment));
-      KVSYNCFS_ASSIGN(record.length, store_->batch_end(job.segment, record.length));
+      if (record.length > 0) {  // else there may be no file
+        KVSYNCFS_ASSIGN(record.length, store_->batch_end(job.segment, record.length));
+      }
       KVSYNCFS_TRY(commit_one(SealSegmentCommand{job.segment, record.length}));
     }
     job.end = record.length / kPageSize;
@@ -113,6 +122,10 @@ std::uint64_t EngineImpl::heal_step() {
   if (!copied)
     options_.warn(fmt::format("segment {} gets no new copy at node {} yet: {}", job->segment.value,
                               job->target.value, describe(copied.error())));
+  if (!copied)
+    cluster_->heal_not_before_ns[job->segment] = clock_.boot_ns() + kRetryNs;
+  else if (job->page >= job->end)
+    cluster_->heal_not_before_ns.erase(job->segment);
   if (!copied || job->page >= job->end) job.reset();
   if (!copied) return clock_.boot_ns() + kTickNs;
   const std::uint64_t bytes = cluster_->healed_bytes - before;

@@ -170,6 +170,7 @@ class EngineImpl final : public Engine {
   Status refresh_members();
   Result<std::string> name_of(NodeId node);
   Status follow_segments();
+  Status count_held_bytes();
   Status settle_orphans();
   void leave_cluster();
   AppliedBatch marked_batch();                   ///< of STORE/log-mark; index 0: none
@@ -191,7 +192,7 @@ class EngineImpl final : public Engine {
   void answer_lock(const LockWaits::Ended& ended);
   bool pay_lock_debt(const Command& command);  ///< false: it is owed again
   /// Part of note_applied().
-  void note_lock(const Command& command, const CommandResult& result, bool is_own);
+  void note_lock(const Command& command, const CommandResult& result, std::uint64_t request);
   void end_lock_waits();
   SessionId own_session() const;
   Result<bool> may_hold(const LockRange& range);  ///< the owner has some lock there

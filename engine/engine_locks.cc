@@ -25,8 +25,10 @@ void EngineImpl::start_lock_tasks() {
     return clock_.boot_ns();
   });
   tasks.start("lock-debts", [this] {
-    auto command = cluster_->lock_waits.take_owed(kIdle);
-    return !command || pay_lock_debt(*command) ? clock_.boot_ns() : clock_.boot_ns() + kPauseNs;
+    const auto command = cluster_->lock_waits.take_owed(kIdle);
+    const bool paid = !command || pay_lock_debt(*command);
+    cluster_->lock_waits.paid();
+    return paid ? clock_.boot_ns() : clock_.boot_ns() + kPauseNs;
   });
 }
 
@@ -40,18 +42,23 @@ void EngineImpl::answer_lock(const LockWaits::Ended& ended) {
   ended.done(answer);
 }
 
+/// Who has the lock next must find the bytes, so they go first.
 bool EngineImpl::pay_lock_debt(const Command& command) {
-  const auto paid = commit_one(command);
+  const auto* release = std::get_if<ReleaseLockCommand>(&command);
+  const Status flushed = release != nullptr ? flush(release->inode) : Status{};
+  const auto paid = flushed ? commit_one(command) : Result<CommandResult>(flushed.error());
   // Whoever waits no more has been granted the lock, and told.
   if (paid || paid.error().code == Code::kNotFound || failed_ || closed_) return true;
   cluster_->lock_waits.owe(command);
   return false;
 }
 
-void EngineImpl::note_lock(const Command& command, const CommandResult& result, bool is_own) {
+/// `request`: its number if the command is of this session, else 0.
+void EngineImpl::note_lock(const Command& command, const CommandResult& result,
+                           std::uint64_t request) {
   LockWaits& waits = cluster_->lock_waits;
-  if (const auto* c = std::get_if<AcquireLockCommand>(&command); c && is_own)
-    waits.applied(*c, result);
+  if (request != 0 && std::holds_alternative<AcquireLockCommand>(command))
+    waits.applied(request, result);
   if (const auto* c = std::get_if<CancelLockCommand>(&command); c && result.status)
     waits.cancelled(c->wait);
   for (const GrantedLock& granted : result.granted) waits.granted(granted.wait);
@@ -70,9 +77,14 @@ void EngineImpl::lock(std::uint64_t request, const LockRange& range, LockType ty
   if (!cluster_) return;
   const AcquireLockCommand command{range.inode, range.kind, type,      range.owner,
                                    range.start, range.end,  range.pid, wait};
-  if (!cluster_->lock_waits.send(request, command)) return;
-  const auto sent = commit_one(command);
-  cluster_->lock_waits.returned(request, sent ? Status{} : Status(sent.error()));
+  LockWaits& waits = cluster_->lock_waits;
+  if (!waits.send(request, command)) return;
+  if (waits.owes(range.inode, range.kind, range.owner))
+    return waits.returned(request, Error(Code::kTimeout, "an earlier lock is not given back yet"));
+  const auto sent = cluster_->session.commit(
+      Transaction{{command}}, [&](std::uint64_t number) { waits.numbered(request, number); });
+  const Status status = !sent ? Status(sent.error()) : sent->front().status;
+  waits.returned(request, status);
 }
 
 void EngineImpl::cancel_lock(std::uint64_t request) {
@@ -108,9 +120,9 @@ void EngineImpl::drop_locks(InodeId inode, LockKind kind, std::uint64_t owner) {
   if (!cluster_) return;
   const auto held = may_hold({inode, kind, owner});
   if (held && !*held) return;
-  static_cast<void>(flush(inode));  // a close says what became of the bytes, not of the locks
+  // A close says what became of the bytes, not of the locks; but those go after the bytes.
   const ReleaseLockCommand command{inode, kind, owner};
-  if (!commit_one(command) && !failed_) cluster_->lock_waits.owe(command);
+  if ((!flush(inode) || !commit_one(command)) && !failed_) cluster_->lock_waits.owe(command);
 }
 
 Result<std::optional<HeldLock>> EngineImpl::lock_in_the_way(const LockRange& range, LockType type) {

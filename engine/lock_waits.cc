@@ -7,9 +7,9 @@ namespace kvsyncfs {
 
 namespace {
 
-bool same(const AcquireLockCommand& a, const AcquireLockCommand& b) {
-  return a.inode == b.inode && a.kind == b.kind && a.type == b.type && a.owner == b.owner &&
-         a.start == b.start && a.end == b.end && a.pid == b.pid && a.wait == b.wait;
+bool releases(const Command& command, InodeId inode, LockKind kind, std::uint64_t owner) {
+  const auto* c = std::get_if<ReleaseLockCommand>(&command);
+  return c != nullptr && c->inode == inode && c->kind == kind && c->owner == owner;
 }
 
 }  // namespace
@@ -31,6 +31,11 @@ bool LockWaits::send(std::uint64_t request, const AcquireLockCommand& command) {
   }
   it->second.state = State::kSent;
   return true;
+}
+
+void LockWaits::numbered(std::uint64_t request, std::uint64_t number) {
+  std::lock_guard lock(mutex_);
+  if (const auto it = requests_.find(request); it != requests_.end()) it->second.number = number;
 }
 
 void LockWaits::returned(std::uint64_t request, const Status& status) {
@@ -69,11 +74,24 @@ void LockWaits::fail_all(const Error& error) {
   while (!requests_.empty()) end(requests_.begin(), error, false);
 }
 
-/// Two requests of one owner for the same bytes are one to the log; either verdict is for either.
-void LockWaits::applied(const AcquireLockCommand& command, const CommandResult& result) {
+bool LockWaits::owes(InodeId inode, LockKind kind, std::uint64_t owner) const {
+  std::lock_guard lock(mutex_);
+  const auto is_it = [&](const Command& c) { return releases(c, inode, kind, owner); };
+  return (paying_ && is_it(*paying_)) || std::any_of(owed_.begin(), owed_.end(), is_it);
+}
+
+void LockWaits::passed(std::uint64_t number) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(requests_, [number](const auto& request) {
+    const Request& r = request.second;
+    return r.state == State::kSent && !r.done && r.number != 0 && r.number < number;
+  });
+}
+
+void LockWaits::applied(std::uint64_t number, const CommandResult& result) {
   std::lock_guard lock(mutex_);
   const auto it = std::find_if(requests_.begin(), requests_.end(), [&](const auto& request) {
-    return request.second.state == State::kSent && same(request.second.command, command);
+    return request.second.state == State::kSent && request.second.number == number;
   });
   if (it == requests_.end()) return;
   Request& r = it->second;
@@ -116,9 +134,14 @@ std::optional<LockWaits::Ended> LockWaits::take_ended(std::chrono::nanoseconds t
 std::optional<Command> LockWaits::take_owed(std::chrono::nanoseconds time) {
   std::unique_lock lock(mutex_);
   if (!owed_changed_.wait_for(lock, time, [this] { return !owed_.empty(); })) return {};
-  std::optional command(std::move(owed_.front()));
+  paying_ = std::move(owed_.front());
   owed_.pop_front();
-  return command;
+  return paying_;
+}
+
+void LockWaits::paid() {
+  std::lock_guard lock(mutex_);
+  paying_.reset();
 }
 
 void LockWaits::owe(Command command) {

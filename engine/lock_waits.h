@@ -34,6 +34,8 @@ class LockWaits {
   std::uint64_t begin(LockDone done);
   /// The command is about to go to the log; false: it shall not, for it was cancelled before.
   bool send(std::uint64_t request, const AcquireLockCommand& command);
+  /// It goes there under that number of the session's. Said before it is queued, perhaps again.
+  void numbered(std::uint64_t request, std::uint64_t number);
   /// The command came back from the log, or did not.
   void returned(std::uint64_t request, const Status& status);
   /// A signal came. Without effect on a request that is answered.
@@ -43,15 +45,23 @@ class LockWaits {
   /// The session is over: all get this answer, nothing is owed.
   void fail_all(const Error& error);
 
+  /// What the owner held there is still to be given back: no new lock of it may be taken meanwhile.
+  bool owes(InodeId inode, LockKind kind, std::uint64_t owner) const;
+
   // What the log's applier tells of, in the log's order.
-  void applied(const AcquireLockCommand& command, const CommandResult& result);  ///< of this node
+  /// An AcquireLock of this session's request of that number.
+  void applied(std::uint64_t number, const CommandResult& result);
+  /// A request of this session: those of lower numbers that were not applied never will be.
+  void passed(std::uint64_t number);
   void granted(std::uint64_t wait);
   void cancelled(std::uint64_t wait);
 
   /// An answer to give, if there is one within `time`.
   std::optional<Ended> take_ended(std::chrono::nanoseconds time);
-  /// A command to commit, if there is one within `time`. One that failed is owed again.
+  /// A command to commit, if there is one within `time`, until paid(). One that failed is owed
+  /// again before that. Thread: one.
   std::optional<Command> take_owed(std::chrono::nanoseconds time);
+  void paid();
   void owe(Command command);
 
  private:
@@ -61,8 +71,9 @@ class LockWaits {
     State state = State::kBegun;
     bool is_cancelled = false;
     AcquireLockCommand command;
-    Status verdict;          ///< if it is decided
-    std::uint64_t wait = 0;  ///< if it waits
+    std::uint64_t number = 0;  ///< of the session's request
+    Status verdict;            ///< if it is decided
+    std::uint64_t wait = 0;    ///< if it waits
   };
   using Requests = std::map<std::uint64_t, Request>;
 
@@ -77,6 +88,7 @@ class LockWaits {
   Requests requests_;
   std::deque<Ended> ended_;
   std::deque<Command> owed_;
+  std::optional<Command> paying_;
 };
 
 }  // namespace kvsyncfs

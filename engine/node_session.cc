@@ -47,7 +47,7 @@ Status NodeSession::join() {
 
 /// The number and the place in the queue are taken together: apply drops a number below the last.
 Result<EtcdLog::Ticket> NodeSession::submit(Transaction& transaction, const SlotPtr& slot,
-                                            const Deadline& until) {
+                                            const Numbered& numbered, const Deadline& until) {
   std::mutex mutex;
   std::condition_variable never;
   for (;;) {
@@ -58,6 +58,7 @@ Result<EtcdLog::Ticket> NodeSession::submit(Transaction& transaction, const Slot
         std::lock_guard lock(slots_mutex_);
         slots_[request_ + 1] = slot;
       }
+      if (numbered) numbered(request_ + 1);
       auto ticket = log_.submit(encode(transaction));
       if (ticket) {
         ++request_;
@@ -75,10 +76,11 @@ Result<EtcdLog::Ticket> NodeSession::submit(Transaction& transaction, const Slot
   }
 }
 
-Result<std::vector<CommandResult>> NodeSession::commit(Transaction transaction) {
+Result<std::vector<CommandResult>> NodeSession::commit(Transaction transaction,
+                                                       const Numbered& numbered) {
   const Deadline until(clock_, timeout_ns_);
   const auto slot = std::make_shared<Slot>();
-  KVSYNCFS_ASSIGN(const EtcdLog::Ticket ticket, submit(transaction, slot, until));
+  KVSYNCFS_ASSIGN(const EtcdLog::Ticket ticket, submit(transaction, slot, numbered, until));
   const auto position = log_.wait(ticket, clock_.boot_ns() + timeout_ns_);
   {
     std::lock_guard lock(slots_mutex_);

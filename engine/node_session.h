@@ -31,7 +31,10 @@ class NodeSession {
 
   /// Errors: those of EtcdLog::append; kTimeout also where an acknowledgement is missing (the
   /// change has happened then).
-  Result<std::vector<CommandResult>> commit(Transaction transaction);
+  /// `numbered` is told the request's number before it is queued, perhaps several times; it calls
+  /// nothing of the log.
+  using Numbered = std::function<void(std::uint64_t request)>;
+  Result<std::vector<CommandResult>> commit(Transaction transaction, const Numbered& numbered = {});
 
   /// The log's applier tells of each entry, in order. Thread: one at a time.
   void applied(Position position, const Transaction& transaction,
@@ -65,7 +68,7 @@ class NodeSession {
   using SlotPtr = std::shared_ptr<Slot>;
 
   Result<EtcdLog::Ticket> submit(Transaction& transaction, const SlotPtr& slot,
-                                 const Deadline& until);
+                                 const Numbered& numbered, const Deadline& until);
   static std::string end_entry(NodeId node, Incarnation incarnation);
 
   EtcdLog& log_;

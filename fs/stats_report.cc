@@ -41,6 +41,10 @@ constexpr std::array kCounters = {
     Counter{"ballast_bytes", &EngineCounters::ballast_bytes},
     Counter{"corrupt_pages", &EngineCounters::corrupt_pages},
     Counter{"errors", &EngineCounters::errors},
+    Counter{"copied_bytes", &EngineCounters::copied_bytes},
+    Counter{"pulled_pages", &EngineCounters::pulled_pages},
+    Counter{"healed_bytes", &EngineCounters::healed_bytes},
+    Counter{"at_risk_segments", &EngineCounters::at_risk_segments},
 };
 static_assert(sizeof(EngineCounters) == kCounters.size() * sizeof(std::uint64_t),
               "a counter is missing above");

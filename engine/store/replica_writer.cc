@@ -63,7 +63,7 @@ Status ReplicaWriter::append(Replica& replica, std::uint64_t page, Bytes batch,
   segment.add_batch(static_cast<std::uint32_t>(page), checksums);
   syncer_.wrote(replica.segment);
   replica.next_page = page + batch.size() / kPageSize;
-  counts_.written_bytes.fetch_add(batch.size(), std::memory_order_relaxed);
+  counts_.copied_bytes.fetch_add(batch.size(), std::memory_order_relaxed);
   return {};
 }
 
@@ -89,7 +89,10 @@ Result<ReplicaWriter::ReplicaPtr> ReplicaWriter::find_or_make(SegmentId id) {
 
 Status ReplicaWriter::seal(SegmentId id, std::uint64_t length) {
   SegmentIndex::Info info;
-  if (!index_.info(id, info)) return {};
+  if (!index_.info(id, info)) {
+    if (length == 0) return {};
+    return Error(Code::kNotFound, fmt::format("segment {}: no copy here to seal", id.value));
+  }
   info.expected_bytes = length;
   ReplicaPtr replica;
   {

@@ -64,7 +64,8 @@ struct StoreOptions {
 struct StoreCounters {
   std::uint64_t appended_bytes = 0;  ///< data bytes of users
   std::uint64_t moved_bytes = 0;     ///< data bytes of the cleaner
-  std::uint64_t written_bytes = 0;   ///< all bytes written to segment files
+  std::uint64_t written_bytes = 0;   ///< all bytes written to this node's own segments
+  std::uint64_t copied_bytes = 0;    ///< written to copies of other nodes' segments
   std::uint64_t corrupt_pages = 0;
   std::uint64_t files_bytes = 0;  ///< space of segment files now
   std::uint64_t segment_count = 0;
@@ -127,7 +128,8 @@ class SegmentStore {
   /// kStale (it does not follow, or the segment is not written here any more), kInvalid (beyond a
   /// segment), kNoSpace, kIo, kReadOnly.
   virtual Status write_replica(SegmentId id, std::uint64_t page, Bytes batch) = 0;
-  /// The owner sealed its segment: what lies behind is nobody's. Errors: kIo.
+  /// The owner sealed its segment: what lies behind is nobody's. Errors: kNotFound (there is no
+  /// copy), kIo.
   virtual Status seal_replica(SegmentId id, std::uint64_t length) = 0;
 
   /// A batch as it lies in the segment, with its checksum page at `page`, verified. Errors:

@@ -74,13 +74,14 @@ Status SegmentWriter::write_batch() {
 }
 
 Status SegmentWriter::prepare() {
-  if (pages_left() >= 2) return {};
+  if (pages_left() >= 2 && !ending_) return {};
   if (segment_) KVSYNCFS_TRY(seal());
   return open_next();
 }
 
 Status SegmentWriter::seal() {
   const std::uint64_t length = next_page_ * kPageSize;
+  ending_ = true;
   KVSYNCFS_TRY(options_.seal_segment(segment_->id(), length));
   SegmentIndex::Info info{options_.segment_size_bytes, length};
   // If it cannot be cut, it stays as long as it is; nothing is lost but a page.
@@ -91,6 +92,7 @@ Status SegmentWriter::seal() {
   index_.set_info(segment_->id(), info);
   index_.release(segment_);
   segment_.reset();
+  ending_ = false;
   space_.set_left(stream_, 0);
   return syncer_.pending_count() < kUnsyncedSegmentsMax ? Status{} : syncer_.sync();
 }

@@ -44,6 +44,8 @@ class SegmentWriter {
   BatchBuilder builder_;
   SegmentPtr segment_;           // null before the first append
   std::uint32_t next_page_ = 0;  // in segment_
+  // A seal of segment_ was tried and may have happened: nothing is appended to it any more.
+  bool ending_ = false;
 };
 
 }  // namespace kvsyncfs

@@ -115,6 +115,7 @@ StoreCounters SegmentStoreImpl::counters() const {
   out.appended_bytes = counts_.appended_bytes.load(std::memory_order_relaxed);
   out.moved_bytes = counts_.moved_bytes.load(std::memory_order_relaxed);
   out.written_bytes = counts_.written_bytes.load(std::memory_order_relaxed);
+  out.copied_bytes = counts_.copied_bytes.load(std::memory_order_relaxed);
   out.corrupt_pages = counts_.corrupt_pages.load(std::memory_order_relaxed);
   out.files_bytes = space_.files_bytes();
   out.segment_count = index_.size();

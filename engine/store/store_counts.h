@@ -8,7 +8,7 @@ namespace kvsyncfs {
 
 struct StoreCounts {
   std::atomic<std::uint64_t> appended_bytes = 0, moved_bytes = 0, written_bytes = 0,
-                             corrupt_pages = 0;
+                             copied_bytes = 0, corrupt_pages = 0;
 };
 
 }  // namespace kvsyncfs

@@ -40,6 +40,7 @@ Result<Answer> PeerServer::answer(const Incoming& request) {
 }
 
 Result<Answer> PeerServer::replicate(const Incoming& request) {
+  if (!takes_copies_) return Error(Code::kBusy, "this node is still starting");
   KVSYNCFS_ASSIGN(const BatchPlace place, decode_batch_place(request.head));
   KVSYNCFS_TRY(store_.write_replica(place.segment, place.page, request.body.bytes()));
   return Answer{};

@@ -3,6 +3,7 @@
 // Thread: take() is called by the transport's loop; run() by any number of threads.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -18,6 +19,8 @@ class PeerServer {
   PeerServer(SegmentStore& store, std::uint64_t volume_tag)
       : store_(store), volume_tag_(volume_tag) {}
 
+  /// From now on copies are taken: the store knows what it has. Before, kReplicate is kBusy.
+  void take_copies() { takes_copies_ = true; }
   void take(Incoming request, Responder responder);
   /// Answers one request, or returns when none has come for a moment.
   void run();
@@ -33,6 +36,7 @@ class PeerServer {
 
   SegmentStore& store_;
   const std::uint64_t volume_tag_;
+  std::atomic<bool> takes_copies_ = false;
   std::mutex mutex_;
   std::condition_variable came_;
   std::deque<Waiting> queue_;

@@ -29,26 +29,16 @@ void open_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if (fuse_reply_open(req, fi) != 0) op.engine().close_handle(id(ino));
 }
 
-/// Another node may have made the name since the kernel asked for it.
-Result<Entry> create_or_find(Op& op, InodeId parent, const char* name, mode_t mode, int flags) {
-  auto made = op.engine().create(parent, name, new_node(op.context(), (mode & 07777) | S_IFREG));
-  const bool find = !made && made.error().code == Code::kExists && op.face().clustered;
-  if (!find || (flags & O_EXCL) != 0) return made;
-  auto found = op.engine().lookup(parent, name);
-  if (!found) return found;
-  if (!is_regular(found->attributes)) return made;
-  if ((flags & O_TRUNC) != 0) {
-    AttributeChange cut;
-    cut.size = 0;
-    KVSYNCFS_ASSIGN(found->attributes, op.engine().set_attributes(found->inode, cut));
-  }
-  return found;
-}
-
 void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
                  fuse_file_info* fi) {
   Op op(req, OpKind::kCreate);
-  const auto created = create_or_find(op, id(parent), name, mode, fi->flags);
+  const NewNode node = new_node(op.context(), (mode & 07777) | S_IFREG);
+  const auto created = op.engine().create(id(parent), name, node);
+  // Another node made the name since the kernel asked for it: on ESTALE the kernel asks again, and
+  // opens what is there as what it is, with its permissions.
+  const bool again = !created && created.error().code == Code::kExists && op.face().clustered &&
+                     (fi->flags & O_EXCL) == 0;
+  if (again) return op.error(ESTALE);
   if (!created) return op.error(created.error());
   fi->keep_cache = 1;
   if (op.face().clustered)

@@ -28,11 +28,12 @@ class LockWaitsTest : public testing::Test {
   std::uint64_t sent() {
     const std::uint64_t request = waits_.begin([](const LockAnswer&) {});
     EXPECT_TRUE(waits_.send(request, kWanted));
+    waits_.numbered(request, ++number_);
     return request;
   }
   std::uint64_t queued() {
     const std::uint64_t request = sent();
-    waits_.applied(kWanted, waits_as(kWait));
+    waits_.applied(number_, waits_as(kWait));
     waits_.returned(request, {});
     return request;
   }
@@ -55,11 +56,12 @@ class LockWaitsTest : public testing::Test {
   }
 
   LockWaits waits_;
+  std::uint64_t number_ = 0;
 };
 
 TEST_F(LockWaitsTest, ALockThatIsFreeIsAnsweredOnceWhenItsCommandReturns) {
   const std::uint64_t request = sent();
-  waits_.applied(kWanted, {});
+  waits_.applied(number_, {});
   EXPECT_EQ(answer(), "-");
   waits_.returned(request, {});
   EXPECT_EQ(answer(), "held");
@@ -68,11 +70,11 @@ TEST_F(LockWaitsTest, ALockThatIsFreeIsAnsweredOnceWhenItsCommandReturns) {
 
 TEST_F(LockWaitsTest, AVerdictOfTheLogIsTheAnswerEvenIfAnAcknowledgementIsMissing) {
   std::uint64_t request = sent();
-  waits_.applied(kWanted, {});
+  waits_.applied(number_, {});
   waits_.returned(request, Code::kTimeout);
   EXPECT_EQ(answer(), "held");
   request = sent();
-  waits_.applied(kWanted, refused(Code::kDeadlock));
+  waits_.applied(number_, refused(Code::kDeadlock));
   waits_.returned(request, Code::kDeadlock);
   EXPECT_EQ(answer(), to_string(Code::kDeadlock));
   EXPECT_EQ(debt(), "-");
@@ -80,7 +82,7 @@ TEST_F(LockWaitsTest, AVerdictOfTheLogIsTheAnswerEvenIfAnAcknowledgementIsMissin
 
 TEST_F(LockWaitsTest, AGrantThatComesBeforeTheCommandReturnsIsNotLost) {
   const std::uint64_t request = sent();
-  waits_.applied(kWanted, waits_as(kWait));
+  waits_.applied(number_, waits_as(kWait));
   waits_.granted(kWait);
   EXPECT_EQ(answer(), "held");
   waits_.returned(request, {});
@@ -97,7 +99,7 @@ TEST_F(LockWaitsTest, AWaitEndsByItsOwnGrantOnly) {
 
 TEST_F(LockWaitsTest, AWaitWhoseCommandMissesAnAcknowledgementGoesOn) {
   const std::uint64_t request = sent();
-  waits_.applied(kWanted, waits_as(kWait));
+  waits_.applied(number_, waits_as(kWait));
   waits_.returned(request, Code::kTimeout);
   EXPECT_EQ(answer(), "-");
   waits_.granted(kWait);
@@ -135,7 +137,7 @@ TEST_F(LockWaitsTest, ASignalWhileTheCommandIsOnItsWayEndsTheWaitThatItBecomes) 
   const std::uint64_t request = sent();
   waits_.cancel(request);
   EXPECT_EQ(debt(), "-");
-  waits_.applied(kWanted, waits_as(kWait));
+  waits_.applied(number_, waits_as(kWait));
   EXPECT_EQ(debt(), "cancel 1025");
 }
 
@@ -143,17 +145,40 @@ TEST_F(LockWaitsTest, WhatTheLogGivesToAnAbandonedRequestIsOwedBack) {
   waits_.returned(sent(), Code::kTimeout);
   EXPECT_EQ(answer(), to_string(Code::kTimeout));
   EXPECT_TRUE(waits_.is_on_its_way({5}, LockKind::kFlock, kOwner));
-  waits_.applied(kWanted, {});
+  waits_.applied(number_, {});
   EXPECT_EQ(debt(), "release 7");
   EXPECT_FALSE(waits_.is_on_its_way({5}, LockKind::kFlock, kOwner));
 
   waits_.returned(sent(), Code::kTimeout);
   EXPECT_EQ(answer(), to_string(Code::kTimeout));
-  waits_.applied(kWanted, waits_as(kWait));
+  waits_.applied(number_, waits_as(kWait));
   EXPECT_EQ(debt(), "cancel 1025");
   waits_.granted(kWait);
   EXPECT_EQ(debt(), "release 7");
   EXPECT_EQ(answer(), "-");
+}
+
+TEST_F(LockWaitsTest, AnAbandonedRequestThatNeverLandsTakesNothingFromTheNext) {
+  waits_.returned(sent(), Code::kTimeout);
+  EXPECT_EQ(answer(), to_string(Code::kTimeout));
+  const std::uint64_t retry = sent();  // the same lock again, and only this one is applied
+  waits_.applied(number_, {});
+  waits_.passed(number_);
+  waits_.returned(retry, {});
+  EXPECT_EQ(answer(), "held");
+  EXPECT_EQ(debt(), "-");
+  EXPECT_FALSE(waits_.is_on_its_way({5}, LockKind::kFlock, kOwner));
+}
+
+TEST_F(LockWaitsTest, WhatIsOwedIsKnownUntilItIsPaid) {
+  const ReleaseLockCommand release{{5}, LockKind::kFlock, kOwner};
+  waits_.owe(release);
+  EXPECT_TRUE(waits_.owes({5}, LockKind::kFlock, kOwner));
+  EXPECT_FALSE(waits_.owes({5}, LockKind::kPosix, kOwner));
+  EXPECT_EQ(debt(), "release 7");
+  EXPECT_TRUE(waits_.owes({5}, LockKind::kFlock, kOwner));
+  waits_.paid();
+  EXPECT_FALSE(waits_.owes({5}, LockKind::kFlock, kOwner));
 }
 
 TEST_F(LockWaitsTest, TheEndOfTheSessionIsTheAnswerToAllAndForgetsWhatIsOwed) {

@@ -61,7 +61,8 @@ def mount_without_device_or_rights_is_loud(v):
     v.format()
     binary = v.tools['kvsyncfs']
     done = sh(
-        'unshare -m bash -c "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && '
+        'unshare -m bash -c "umount -i -l -a -t fuse.kvsyncfs; mount -t tmpfs none /dev && '
+        'mknod -m 666 /dev/null c 1 3 && '
         f'exec {binary} {v.store} {v.mnt}"'
     )
     loud(done, '/dev/fuse|device')
@@ -115,13 +116,19 @@ def mount_is_ready_on_return(v):
         v.unmount()
 
 
+def leave_other_mounts():
+    """In a new mount namespace: its copies would keep the mounts of other cases alive."""
+    sh_ok('mount --make-rprivate / && { umount -i -l -a -t fuse.kvsyncfs || true; }')
+
+
 @case(mounted=True, mount=False)
 def mount_by_fstab_words(v):
     """mount -t fuse.kvsyncfs with the generic words of fstab works; an unknown word is refused."""
     v.format()
     # As if installed, for this case alone: mount(8) looks only where programs are installed.
     equal(LIBC.unshare(CLONE_NEWNS), 0)
-    sh_ok(f'mount --make-rprivate / && mount --bind {v.root} /usr/local/sbin')
+    leave_other_mounts()
+    sh_ok(f'mount --bind {v.root} /usr/local/sbin')
     os.symlink(v.tools['kvsyncfs'], v.root + '/kvsyncfs')
     words = (
         'defaults,_netdev,nofail,noauto,user,noatime,nodev,nosuid,noexec,'
@@ -237,7 +244,8 @@ def umount_command_runs_the_helper(v):
     v.format()
     # As if installed, for this case alone: umount(8) looks only where programs are installed.
     equal(LIBC.unshare(CLONE_NEWNS), 0)
-    sh_ok(f'mkdir {v.root}/sbin && mount --make-rprivate / && mount --bind {v.root}/sbin /sbin')
+    leave_other_mounts()
+    sh_ok(f'mkdir {v.root}/sbin && mount --bind {v.root}/sbin /sbin')
     helper, mark = v.root + '/sbin/umount.fuse.kvsyncfs', v.root + '/ran'
     script = f'#!/bin/sh\ntouch {mark}\nexec {v.tools["umount.fuse.kvsyncfs"]} "$@"\n'
     put(helper, script.encode())

@@ -15,7 +15,10 @@ from support import Skip
 PR_SET_PDEATHSIG = 1
 APART = [
     *('unshare', '--mount', '--pid', '--net', '--fork', '--kill-child', '--mount-proc'),
-    *('--propagation', 'private', 'sh', '-ec', 'mount -t tmpfs none /run; exec "$@"', 'lab'),
+    *('--propagation', 'private', 'sh', '-ec'),
+    # Copies of mounts would keep those of other tests alive.
+    'umount -i -l -a -t fuse.kvsyncfs || true; mount -t tmpfs none /run; exec "$@"',
+    'lab',
 ]
 NOWHERE = '02:00:00:00:00:01'  # nobody's address on the bridge
 

@@ -12,6 +12,10 @@ class SegmentStoreReplica : public StoreTest {
     copy_options_.directory = folder_.path() + "/copy";
     ASSERT_TRUE(SegmentStore::format(disk_, copy_options_));
     reopen_copy();
+    options_.seal_segment = [this, seal = options_.seal_segment](SegmentId id,
+                                                                 std::uint64_t length) {
+      return fail_seal_ ? Status(Code::kTimeout) : seal(id, length);
+    };
     options_.ship = [this](SegmentId id, std::uint64_t page, std::span<const Bytes> pieces) {
       std::string batch;
       for (const Bytes piece : pieces) batch.append(as_string(piece));
@@ -51,6 +55,7 @@ class SegmentStoreReplica : public StoreTest {
   StoreOptions copy_options_;
   std::unique_ptr<SegmentStore> copy_;
   int losses_ = 0;
+  bool fail_seal_ = false;
   Batch last_;
 };
 
@@ -94,9 +99,9 @@ TEST_F(SegmentStoreReplica, HoldersThatStayLostFailTheAppend) {
 
 TEST_F(SegmentStoreReplica, BatchSentAgainIsWrittenOnce) {
   const Placed p = append_one("once");
-  const std::uint64_t written = copy_->counters().written_bytes;
+  const std::uint64_t written = copy_->counters().copied_bytes;
   EXPECT_TRUE(write(last_.id, last_.page, last_.bytes));
-  EXPECT_EQ(copy_->counters().written_bytes, written);
+  EXPECT_EQ(copy_->counters().copied_bytes, written);
   EXPECT_EQ(read_copy(p).value(), "once");
 }
 
@@ -154,6 +159,21 @@ TEST_F(SegmentStoreReplica, BatchesOfASealedSegmentMakeAnEqualCopy) {
   EXPECT_EQ(
       store_->read_batch(placed[1].segment, placed[1].segment_offset / kPageSize - 1).error().code,
       Code::kCorrupt);
+}
+
+TEST_F(SegmentStoreReplica, NothingIsAppendedBehindASealThatMayHaveHappened) {
+  const Placed before = append_one("before");
+  fail_seal_ = true;
+  losses_ = 1;
+  const std::string run = "after";
+  const Bytes bytes = as_bytes(run);
+  const auto failed = store_->append(Stream::kUser, {&bytes, 1});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Code::kTimeout);
+  fail_seal_ = false;
+  const Placed after = append_one(run);
+  EXPECT_NE(after.segment, before.segment);
+  EXPECT_EQ(known_[before.segment].length, before.segment_offset + kPageSize);
 }
 
 TEST_F(SegmentStoreReplica, FinishOfAnotherSegmentChangesNothing) {

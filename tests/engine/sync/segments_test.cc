@@ -24,6 +24,7 @@ class Holder {
     EXPECT_TRUE(opened);
     store = std::move(*opened);
     server_ = std::make_unique<PeerServer>(*store, options.volume_tag);
+    server_->take_copies();
     TransportHandlers handlers;
     handlers.on_request = [this](Incoming request, Responder responder) {
       server_->take(std::move(request), std::move(responder));

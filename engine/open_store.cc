@@ -3,6 +3,7 @@
 #include "engine/cluster/etcd_access.h"
 #include "engine/cluster/volume_record_store.h"
 #include "engine/cluster_seams.h"
+#include "engine/cluster_store.h"
 #include "engine/format/cluster_config.h"
 #include "engine/log/etcd/etcd_log.h"
 #include "engine/net/auth.h"
@@ -11,8 +12,6 @@
 
 namespace kvsyncfs {
 namespace {
-
-constexpr std::size_t kSecretFileSizeMax = 1024;
 
 class LoneStore final : public OpenStore {
  public:
@@ -84,12 +83,8 @@ Status ClusterStore::connect(const ClusterConfig& config, const VolumeRecord& vo
 Status ClusterStore::open(EngineOptions options, const ClusterMount& mount) {
   if (options.read_only)
     return Error(Code::kUnsupported, options.store + ": a node of a cluster cannot be read-only");
-  KVSYNCFS_ASSIGN(const std::string text,
-                  read_small_file(disk_, options.store + "/cluster", kClusterTextMax));
-  KVSYNCFS_ASSIGN(const ClusterConfig config, decode_cluster_config(text));
-  KVSYNCFS_ASSIGN(const std::string hex,
-                  read_small_file(disk_, options.store + "/secret", kSecretFileSizeMax));
-  KVSYNCFS_ASSIGN(const std::string secret, decode_secret(hex));
+  KVSYNCFS_ASSIGN(const ClusterConfig config, read_cluster_config(disk_, options.store));
+  KVSYNCFS_ASSIGN(const std::string secret, read_volume_secret(disk_, options.store + "/secret"));
   KVSYNCFS_ASSIGN(etcd_, connect_etcd(disk_, clock_, config));
   VolumeRecordStore records(*etcd_, clock_, config.volume);
   const auto volume = records.confirm(config, clock_.boot_ns() + options.timeout_ns);

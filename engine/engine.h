@@ -187,6 +187,9 @@ class Engine {
 
   // Attributes. Errors: kNotFound, kNotPermitted, kFileTooBig, kNoSpace, kReadOnly, kIo.
   virtual Result<Inode> attributes(InodeId inode) = 0;
+  /// The same for a read of a handle that is open: it goes on also while a node of a cluster cannot
+  /// prove its lease, with what this node knows.
+  virtual Result<Inode> attributes_of_open(InodeId inode) = 0;
   virtual Result<Inode> set_attributes(InodeId inode, const AttributeChange& change) = 0;
   /// The file was read: atime moves as relatime says (gathered, no wait).
   virtual void touch(InodeId inode) = 0;

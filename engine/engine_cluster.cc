@@ -127,6 +127,7 @@ std::uint64_t EngineImpl::maintain_cluster() {
     cluster_->members_due_ns = now_ns + kMembersPeriodNs;
     if (const Status status = refresh_members(); !status)
       options_.warn("members of the cluster: " + describe(status.error()));
+    cluster_->segments.look_at_room();
     if (const Status status = count_held_bytes(); !status)
       options_.warn("segments of this node: " + describe(status.error()));
   }

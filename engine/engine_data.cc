@@ -228,6 +228,10 @@ void EngineImpl::overlay_attributes(LiveInode& live, Inode& attributes) {
 
 Result<Inode> EngineImpl::attributes(InodeId inode) {
   KVSYNCFS_TRY(may_answer());
+  return attributes_of_open(inode);
+}
+
+Result<Inode> EngineImpl::attributes_of_open(InodeId inode) {
   Result<Inode> found = Code::kNotFound;
   if (LiveInodePtr live = live_.find(inode)) {
     // A flush hands over size and times under this lock: they are seen here or in the catalog,

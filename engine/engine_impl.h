@@ -21,6 +21,7 @@
 #include "engine/engine.h"
 #include "engine/env/deadline.h"
 #include "engine/live_inode.h"
+#include "engine/local_misses.h"
 #include "engine/log/local_log.h"
 #include "engine/policy/readahead.h"
 #include "engine/store/ballast.h"
@@ -39,21 +40,6 @@ LocalLogOptions log_options(const std::string& store, const Superblock& superblo
 CatalogOptions catalog_options(const std::string& store, std::uint64_t memory_bytes);
 /// The store is one that a lone node may open. Errors: kUnsupported.
 Status check_alone(const std::string& store, const Superblock& superblock);
-
-/// Misses of a lone node come from its own segments.
-class LocalMissSource final : public MissSource {
- public:
-  explicit LocalMissSource(SegmentStore& store) : store_(store) {}
-  Status load(SegmentId segment, std::uint64_t offset, MutableBytes out) override {
-    return store_.read(segment, offset, out);
-  }
-  Result<std::size_t> load_some(SegmentId segment, std::uint64_t page, MutableBytes out) override {
-    return load_pages(store_, segment, page, out);
-  }
-
- private:
-  SegmentStore& store_;
-};
 
 class EngineImpl final : public Engine {
  public:
@@ -84,6 +70,7 @@ class EngineImpl final : public Engine {
   void close_handle(InodeId inode) override;
 
   Result<Inode> attributes(InodeId inode) override;
+  Result<Inode> attributes_of_open(InodeId inode) override;
   Result<Inode> set_attributes(InodeId inode, const AttributeChange& change) override;
   void touch(InodeId inode) override;
   Result<std::string> xattr(InodeId inode, std::string_view name) override;

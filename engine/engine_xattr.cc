@@ -38,7 +38,7 @@ Status EngineImpl::remove_xattr(InodeId inode, std::string_view name) {
 /// relatime: atime moves if it is not later than mtime or ctime, or is a day old.
 void EngineImpl::touch(InodeId inode) {
   if (options_.read_only) return;
-  const auto current = attributes(inode);
+  const auto current = attributes_of_open(inode);
   if (!current) return;
   const Timestamp now = clock_.now();
   const bool due = current->atime <= current->mtime || current->atime <= current->ctime ||

@@ -52,6 +52,10 @@ std::vector<Candidate> NodeSegments::candidates(const ClusterMap& map) const {
 }
 
 Status NodeSegments::check_room() const {
+  return others_are_full_ ? Status(Error(Code::kNoSpace, "the other nodes are full")) : Status{};
+}
+
+void NodeSegments::look_at_room() {
   const auto map = membership_.map();
   std::size_t others = 0, roomy = 0;
   for (const Candidate& candidate : candidates(*map)) {
@@ -60,8 +64,7 @@ Status NodeSegments::check_room() const {
     if (candidate.weight > 0) ++roomy;
   }
   const std::size_t needed = std::min(seams_.replicas, kHoldersMin) - 1;
-  if (others < needed || roomy >= needed) return {};
-  return Error(Code::kNoSpace, "the other nodes are full");
+  others_are_full_ = others >= needed && roomy < needed;
 }
 
 NodeId NodeSegments::place_copy(NodeId owner, const std::vector<NodeId>& holders) {

@@ -32,8 +32,10 @@ class NodeSegments {
   /// A node that may take a copy of a segment of `owner`'s and is none of `holders`; 0: there is
   /// none.
   NodeId place_copy(NodeId owner, const std::vector<NodeId>& holders);
-  /// Another holder can take new bytes, or none lives that could say no. Errors: kNoSpace.
+  /// Another holder can take new bytes, or none lives that could say no, as of the last
+  /// look_at_room(). Errors: kNoSpace.
   Status check_room() const;
+  void look_at_room();
   /// As StoreOptions::ship.
   StoreOptions::Shipment ship(SegmentId segment, std::uint64_t page, std::span<const Bytes> pieces);
   /// Misses: from this node's own copy if it has a good one, else from another holder.
@@ -80,6 +82,7 @@ class NodeSegments {
   Misses misses_;
   PeerServer server_;
 
+  std::atomic<bool> others_are_full_ = false;
   mutable std::mutex mutex_;  // a leaf; guards the rest
   std::map<NodeId, bool> up_;
   std::map<NodeId, std::uint64_t> shunned_until_ns_;

@@ -20,9 +20,12 @@ Timestamp wall_clock() {
   return from_timespec(now);
 }
 
-void get_attributes(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
+/// The kernel names a handle where a read of it wants to know whether its pages are still right;
+/// fstat(2) does not.
+void get_attributes(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Op op(req, OpKind::kGetattr);
-  op.attributes(id(ino), op.engine().attributes(id(ino)));
+  op.attributes(id(ino), fi != nullptr ? op.engine().attributes_of_open(id(ino))
+                                       : op.engine().attributes(id(ino)));
 }
 
 /// Set-group-ID goes also where the group may not execute, unless the caller is a member or root.

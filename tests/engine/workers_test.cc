@@ -60,6 +60,7 @@ class FakeEngine : public Engine {
   Result<bool> open_handle(InodeId) override { return true; }
   void close_handle(InodeId) override {}
   Result<Inode> attributes(InodeId) override { return kNone; }
+  Result<Inode> attributes_of_open(InodeId) override { return kNone; }
   Result<Inode> set_attributes(InodeId, const AttributeChange&) override { return kNone; }
   void touch(InodeId) override {}
   Result<std::string> xattr(InodeId, std::string_view) override { return kNone; }

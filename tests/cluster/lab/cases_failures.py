@@ -213,6 +213,7 @@ def node_cut_from_etcd_answers_nothing_stale(c):
     one, two, _ = c.nodes
     put(one.path('f'), b'old')
     equal(get(one.path('f')), b'old', 'before')
+    handle = os.open(one.path('f'), os.O_RDONLY)
     cut_between(one.host, c.etcd.hosts[0])
     took, _ = timed(within, FAILOVER_S + 20, put, two.path('f'), b'new')
     check(took <= FAILOVER_S, f'a change took {took:.2f} s while another node had lost etcd')
@@ -228,6 +229,10 @@ def node_cut_from_etcd_answers_nothing_stale(c):
         check(got, f'{name} succeeded on a node without etcd, whose lease is over')
         equal(got, 'ETIMEDOUT', f'{name} on a node without etcd')
         check(took <= 8 + 3, f'{name} took {took:.2f} s with a time-out of 8 s')
+    took, got = timed(within, 40, os.pread, handle, 3, 0)
+    check(len(got) == 3, f'a handle that was open read {got}')
+    check(took <= 2, f'a read of a handle that was open took {took:.2f} s')
+    os.close(handle)
     join_between(one.host, c.etcd.hosts[0])
     serves_again(one, 'f', b'new')
     put(one.path('g'), b'g')

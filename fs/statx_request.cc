@@ -91,7 +91,7 @@ bool answer_statx(Face& face, int fd, const void* request, std::size_t size) {
   out.header.unique = header.unique;
   out.header.len = sizeof out;
   if (found) {
-    out.valid_seconds = static_cast<std::uint64_t>(kCacheSeconds);
+    out.valid_seconds = static_cast<std::uint64_t>(face.cache_seconds());
     out.stat = to_statx(id, *found);
   } else {
     out.header.error = -to_errno(found.error().code);

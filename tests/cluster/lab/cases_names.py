@@ -1,6 +1,7 @@
 """Names and attributes seen from several nodes. Nobody is killed here."""
 import os
 import stat
+import subprocess
 
 from jobs import barrier, timed, together, within
 from oracle import BYTE_STEPS, NAME_STEPS, Walk, tree
@@ -203,6 +204,22 @@ def attributes_are_the_same_everywhere(c):
             f'times on {node.name}',
         )
         equal(os.getxattr(node.path('h'), 'trusted.lab'), b'value', f'xattr on {node.name}')
+
+
+@case(plain=True)
+def birth_time_asked_for_keeps_no_old_size(c):
+    """stat(1) asks for the birth time by a request of its own; what the kernel learns from it does
+    not outlive a change on another node, also where no name is looked up."""
+    one, two, _ = c.nodes
+    put(one.path('f'), b'1')
+    fd = os.open(two.path('f'), os.O_RDONLY)
+    for size in range(2, 8):
+        said = subprocess.check_output(['stat', '-c', '%w %s', '-'], stdin=fd, text=True)
+        equal(int(said.split()[-1]), size - 1, 'size that stat(1) says there')
+        with open(one.path('f'), 'r+b') as file:
+            file.write(b'x' * size)
+        equal(os.fstat(fd).st_size, size, 'size on another node')
+    os.close(fd)
 
 
 def _write_from(mnt, who):

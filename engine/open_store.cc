@@ -18,6 +18,7 @@ class LoneStore final : public OpenStore {
   explicit LoneStore(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
   Engine& engine() override { return *engine_; }
   bool is_clustered() const override { return false; }
+  std::string uuid() const override { return engine_->superblock().uuid_text(); }
 
  private:
   std::unique_ptr<Engine> engine_;
@@ -37,6 +38,7 @@ class ClusterStore final : public OpenStore {
   Status open(EngineOptions options, const ClusterMount& mount);
   Engine& engine() override { return *engine_; }
   bool is_clustered() const override { return true; }
+  std::string uuid() const override { return uuid_; }
 
  private:
   Status connect(const ClusterConfig& config, const VolumeRecord& volume, const std::string& secret,
@@ -45,6 +47,7 @@ class ClusterStore final : public OpenStore {
   Disk& disk_;
   Clock& clock_;
   Random& random_;
+  std::string uuid_;
   std::unique_ptr<etcd::GatewayClient> etcd_;
   std::unique_ptr<TcpTransport> transport_;
   TaskThreads tasks_, network_;
@@ -84,6 +87,7 @@ Status ClusterStore::open(EngineOptions options, const ClusterMount& mount) {
   if (options.read_only)
     return Error(Code::kUnsupported, options.store + ": a node of a cluster cannot be read-only");
   KVSYNCFS_ASSIGN(const ClusterConfig config, read_cluster_config(disk_, options.store));
+  uuid_ = uuid_text(config.store);
   KVSYNCFS_ASSIGN(const std::string secret, read_volume_secret(disk_, options.store + "/secret"));
   KVSYNCFS_ASSIGN(etcd_, connect_etcd(disk_, clock_, config));
   VolumeRecordStore records(*etcd_, clock_, config.volume);
@@ -100,6 +104,13 @@ Status ClusterStore::open(EngineOptions options, const ClusterMount& mount) {
 }
 
 }  // namespace
+
+Result<std::string> store_uuid(Disk& disk, const std::string& store) {
+  KVSYNCFS_ASSIGN(const Superblock superblock, Engine::superblock(disk, store));
+  if ((superblock.incompatible & kIncompatibleCluster) == 0) return superblock.uuid_text();
+  KVSYNCFS_ASSIGN(const ClusterConfig config, read_cluster_config(disk, store));
+  return uuid_text(config.store);
+}
 
 Result<std::unique_ptr<OpenStore>> open_store(Disk& disk, Clock& clock, Random& random,
                                               EngineOptions options, const ClusterMount& mount) {

@@ -19,7 +19,13 @@ class OpenStore {
   virtual ~OpenStore() = default;
   virtual Engine& engine() = 0;
   virtual bool is_clustered() const = 0;
+  /// As store_uuid().
+  virtual std::string uuid() const = 0;
 };
+
+/// The UUID that no other store has, as text: nodes share that of their volume, so of a node it is
+/// the one in its file `cluster`. Errors: those of Engine::superblock() and read_cluster_config().
+Result<std::string> store_uuid(Disk& disk, const std::string& store);
 
 /// The seams outlive what is returned; so does the store's lock, which the caller holds. Close the
 /// engine before it is destroyed. Errors: those of Engine::open; of a cluster also kNotFound (no

@@ -1,5 +1,5 @@
-// kvsyncfs: the daemon. Takes the store's lock, opens the engine, mounts,
-// serves, closes.
+// kvsyncfs: the daemon. Takes the store's lock, opens the engine, mounts (or not, as a node that
+// only holds data), serves, closes.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <future>
 
 #include "engine/env/real.h"
 #include "engine/open_store.h"
@@ -72,9 +73,10 @@ Status serve_mount(OpenStore& store, Clock& clock, const MountOptions& options, 
   KVSYNCFS_ASSIGN(const auto session, Session::mount(face, options));
   Workers workers(engine, clock);
   for (const std::string& line : attendants.degraded) spdlog::warn("{}", line);
-  StatsServer stats(engine, metrics,
-                    {options.store, options.mountpoint, session->device(), attendants.degraded},
-                    attendants.watchdog.heartbeat());
+  StatsServer stats(
+      engine, metrics,
+      {options.store, options.mountpoint, session->device(), store.uuid(), attendants.degraded},
+      attendants.watchdog.heartbeat());
   if (const Status started = stats.start(); started)
     attendants.watchdog.watch(session->device());
   else
@@ -88,6 +90,25 @@ Status serve_mount(OpenStore& store, Clock& clock, const MountOptions& options, 
   return served;
 }
 
+/// Of a node that only holds data: the other nodes are served until a signal comes.
+Status serve_peers(OpenStore& store, Clock& clock, const MountOptions& options, Verdict& verdict,
+                   Attendants& attendants) {
+  const OpMetrics metrics;  // nobody calls
+  Workers workers(store.engine(), clock);
+  for (const std::string& line : attendants.degraded) spdlog::warn("{}", line);
+  StatsServer stats(store.engine(), metrics,
+                    {options.store, "", kNoDevice, store.uuid(), attendants.degraded});
+  if (const Status started = stats.start(); !started)
+    spdlog::warn("no counters and barriers: {}", describe(started.error()));
+  std::promise<void> stopped;
+  attendants.signals.set_action([&stopped] { stopped.set_value(); });
+  spdlog::info("serves {} without a mount", options.store);
+  verdict.ready("");
+  stopped.get_future().wait();
+  attendants.signals.set_action({});  // it may still be at its end
+  return {};
+}
+
 Status serve(const MountOptions& options, Verdict& verdict, Attendants& attendants) {
   KVSYNCFS_ASSIGN(const StoreLock lock,
                   take_store(options.store, std::chrono::seconds(options.timeout_s)));
@@ -96,7 +117,9 @@ Status serve(const MountOptions& options, Verdict& verdict, Attendants& attendan
   const auto random = make_real_random();
   KVSYNCFS_ASSIGN(const auto store, open_store(*disk, *clock, *random, engine_options(options),
                                                {options.listen, KVSYNCFS_VERSION}));
-  const Status served = serve_mount(*store, *clock, options, verdict, attendants);
+  const Status served = options.no_mount
+                            ? serve_peers(*store, *clock, options, verdict, attendants)
+                            : serve_mount(*store, *clock, options, verdict, attendants);
   const Status closed = store->engine().close();
   return closed ? served : closed;
 }
@@ -104,8 +127,8 @@ Status serve(const MountOptions& options, Verdict& verdict, Attendants& attendan
 int run(const MountOptions& options, Verdict& verdict) {
   std::vector<std::string> degraded;
   Watchdog watchdog;  // forks: before threads, the log and the lock
-  // Under a debugger the daemon may stand still.
-  if (!options.debug)
+  // Under a debugger the daemon may stand still; without a mount nobody hangs on one.
+  if (!options.debug && !options.no_mount)
     if (const Status started = watchdog.start(options.timeout_s, options.mountpoint); !started)
       degraded.push_back(describe(started.error()));
   for (std::string& line : harden_process()) degraded.push_back(std::move(line));
@@ -114,7 +137,8 @@ int run(const MountOptions& options, Verdict& verdict) {
   Attendants attendants{watchdog, signals, std::move(degraded)};
   const Status served = serve(options, verdict, attendants);
   if (served) {
-    spdlog::info("unmounted {}", options.mountpoint);
+    spdlog::info("{} {}", options.no_mount ? "left" : "unmounted",
+                 options.no_mount ? options.store : options.mountpoint);
     return 0;
   }
   const std::string line = describe(served.error());

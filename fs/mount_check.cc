@@ -13,7 +13,9 @@
 #include <system_error>
 #include <tuple>
 
+#include "engine/engine.h"
 #include "engine/env/mount_table.h"
+#include "engine/env/real.h"
 #include "fs/helper_entry.h"
 
 namespace kvsyncfs {
@@ -59,9 +61,21 @@ Status detach_dead_mounts(const std::string& mountpoint) {
   }
 }
 
+/// A lone node's bytes would be for nobody.
+Status prepare_store(MountOptions& options) {
+  KVSYNCFS_ASSIGN(options.store, resolve(options.store));
+  KVSYNCFS_TRY(require_directory(options.store));
+  const auto disk = make_real_disk();
+  KVSYNCFS_ASSIGN(const Superblock superblock, Engine::superblock(*disk, options.store));
+  if ((superblock.incompatible & kIncompatibleCluster) == 0)
+    return Error(Code::kInvalid, options.store + ": not a node of a cluster, it needs a mount");
+  return {};
+}
+
 }  // namespace
 
 Status prepare_mount(MountOptions& options) {
+  if (options.no_mount) return prepare_store(options);
   if (::access("/dev/fuse", R_OK | W_OK) != 0) return system_error(errno, "/dev/fuse");
   if (::geteuid() != 0)
     return Error(Code::kNotPermitted, options.mountpoint + ": only root mounts");

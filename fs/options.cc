@@ -7,7 +7,6 @@
 #include <charconv>
 
 #include "engine/base/size_text.h"
-
 #include "engine/format/cluster_config.h"
 
 namespace kvsyncfs {
@@ -151,6 +150,8 @@ Result<MountOptions> parse_mount_options(const std::vector<std::string>& argumen
       options.foreground = true;
     else if (a == "-d")
       options.debug = options.foreground = true;
+    else if (a == "--no-mount")
+      options.no_mount = true;
     else if (a == "-r")
       options.read_only = true;
     else if (a == "-w" || a == "-n" || a == "-s" || a == "-v")
@@ -167,22 +168,27 @@ Result<MountOptions> parse_mount_options(const std::vector<std::string>& argumen
       return Error(Code::kInvalid, "unknown argument " + a);
   }
   if (options.help || options.version) return options;
-  if (paths.size() != 2)
+  if (options.no_mount && paths.size() != 1)
+    return Error(Code::kInvalid, "--no-mount needs one path, a store; see kvsyncfs --help");
+  if (!options.no_mount && paths.size() != 2)
     return Error(Code::kInvalid, "needs two paths, a store and a mount point; see kvsyncfs --help");
   options.store = paths[0];
-  options.mountpoint = paths[1];
+  if (!options.no_mount) options.mountpoint = paths[1];
   return options;
 }
 
 std::string mount_help() {
   return R"(usage: kvsyncfs STORE MNT [-o OPTION[,OPTION...]] [-f] [-d]
+       kvsyncfs --no-mount STORE [-o OPTION[,OPTION...]] [-f]
        mount -t fuse.kvsyncfs STORE MNT [-o OPTION[,OPTION...]]
 
-Mounts the store in the folder STORE (made by mkfs.kvsyncfs) at MNT. Returns when it is ready.
+Mounts the store in the folder STORE (made by mkfs.kvsyncfs) at MNT, or serves it to the other nodes
+of its cluster. Returns when it is ready.
 
   -d                 as -f, and print every FUSE request; no watchdog
   -f                 stay in the foreground, log to stderr
   -r                 as -o ro
+  --no-mount         of a node of a cluster that only holds data: mount nothing
   -h, --help         print this
   -V, --version      print the version
 

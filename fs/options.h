@@ -13,6 +13,7 @@ struct MountOptions {
   std::string store, mountpoint;
   bool foreground = false;  ///< -f
   bool debug = false;       ///< -d: foreground, and every FUSE request on stderr
+  bool no_mount = false;    ///< --no-mount: serves the other nodes only; there is no mount point
   bool help = false, version = false;
   bool read_only = false;
   bool atime = true;                   ///< relatime; noatime turns it off
@@ -26,8 +27,8 @@ struct MountOptions {
   std::vector<std::string> kernel_options;  ///< for mount(2): nodev, nosuid, noexec, sync, ...
 };
 
-/// `arguments` without the program's name: STORE MNT [-o OPTION,...] [-f] [-d]
-/// [--help] [--version]. Words of /etc/fstab that are for others (nofail,
+/// `arguments` without the program's name: STORE MNT, or --no-mount STORE, and
+/// [-o OPTION,...] [-f] [-d] [--help] [--version]. Words of /etc/fstab that are for others (nofail,
 /// _netdev, x-*, ...) are accepted and dropped. Errors: kInvalid, naming the
 /// option.
 Result<MountOptions> parse_mount_options(const std::vector<std::string>& arguments);

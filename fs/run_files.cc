@@ -89,7 +89,7 @@ Status RunFiles::make(const std::string& folder, const std::string& name,
     ::unlink(fresh.c_str());
     return error;
   }
-  return make_alias(folder + "/" + alias);
+  return alias.empty() ? Status{} : make_alias(folder + "/" + alias);
 }
 
 Status RunFiles::listen(const std::string& path) {

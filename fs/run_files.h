@@ -20,7 +20,8 @@ class RunFiles {
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
 
-  /// Makes `folder` (0755) where it is missing, and in it the socket (0666).
+  /// Makes `folder` (0755) where it is missing, and in it the socket (0666), with a second name
+  /// where `alias` is one.
   /// Errors: kAccess, kReadOnly, kNoSpace, kNameTooLong, kIo.
   Status make(const std::string& folder, const std::string& name, const std::string& alias);
   /// The listening socket, non-blocking; -1 before make().

@@ -14,9 +14,12 @@
 
 namespace kvsyncfs {
 
+inline constexpr std::uint64_t kNoDevice = ~std::uint64_t{0};
+
 struct StatsIdentity {
-  std::string store, mountpoint;
-  std::uint64_t device = 0;                ///< st_dev of the mount
+  std::string store, mountpoint;           ///< no mount point: a node that only holds data
+  std::uint64_t device = kNoDevice;        ///< st_dev of the mount
+  std::string store_uuid = {};             ///< OpenStore::uuid()
   std::vector<std::string> degraded = {};  ///< what does not work as well as it may, one line each
 };
 

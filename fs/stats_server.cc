@@ -25,8 +25,10 @@ StatsServer::~StatsServer() { stop(); }
 
 Status StatsServer::start() {
   files_ = std::make_unique<RunFiles>();
-  KVSYNCFS_TRY(files_->make(folder_, socket_name(identity_.device),
-                            engine_.superblock().uuid_text() + ".sock"));
+  const std::string alias = identity_.store_uuid + ".sock";
+  const bool has_mount = identity_.device != kNoDevice;
+  KVSYNCFS_TRY(files_->make(folder_, has_mount ? socket_name(identity_.device) : alias,
+                            has_mount ? alias : ""));
   RequestHandlers handlers;
   handlers.stats = [this] { return report(); };
   handlers.barrier = [this] { return engine_.sync_all(); };

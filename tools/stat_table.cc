@@ -34,7 +34,8 @@ void add_head(std::string& out, const StatDocument& now) {
   const std::string label = now.text("label");
   add_line(out, "volume", label.empty() ? now.text("uuid") : label + " " + now.text("uuid"));
   add_line(out, "store", now.text("store"));
-  add_line(out, "mounted on", now.text("mountpoint"));
+  const std::string mountpoint = now.text("mountpoint");
+  add_line(out, "mounted on", mountpoint.empty() ? "nothing, it only holds data" : mountpoint);
   add_line(out, "daemon",
            fmt::format("version {}, process {}, up {}", now.text("version"), now.pid(),
                        human_duration(now.uptime_ns())));

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/env/daemon_client.h"
 #include "engine/env/real.h"
+#include "engine/open_store.h"
 
 namespace kvsyncfs {
 namespace {
@@ -91,8 +92,9 @@ Result<Target> find_target(std::string_view path) {
     return Error(Code::kNotFormatted, fmt::format("{}: not a kvsyncfs mount", path));
   }
   if (!superblock) return superblock.error();
-  const std::string uuid = superblock->uuid_text();
-  return Target{fmt::format("{}/{}.sock", kRunFolder, uuid), "store " + found.path, uuid};
+  KVSYNCFS_ASSIGN(const std::string socket, store_uuid(*disk, found.path));
+  return Target{fmt::format("{}/{}.sock", kRunFolder, socket), "store " + found.path,
+                superblock->uuid_text()};
 }
 
 }  // namespace kvsyncfs

@@ -29,10 +29,10 @@ Result<ResolvedPath> resolve(std::string_view path, std::string_view working,
 struct Target {
   std::string socket;
   std::string name;  ///< "mount /mnt/kv" or "store /srv/kv", for messages
-  std::string uuid;  ///< of the store; empty for a mount
+  std::string uuid;  ///< of the store's volume; empty for a mount
 };
 /// The socket for a mountpoint, a path on a mount, or the folder of a store.
-/// Errors: kNotFormatted (neither a mount nor a store), those of Engine::superblock, kInvalid, kIo.
+/// Errors: kNotFormatted (neither a mount nor a store), those of store_uuid().
 Result<Target> find_target(std::string_view path);
 
 }  // namespace kvsyncfs

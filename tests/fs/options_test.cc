@@ -45,6 +45,20 @@ TEST(MountOptions, AfterTwoDashesOnlyPathsFollow) {
   EXPECT_EQ(options->mountpoint, "-o");
 }
 
+TEST(MountOptions, WithoutAMountThereIsOnePath) {
+  const auto options = parse_mount_options({"--no-mount", "/store", "-f"});
+  ASSERT_TRUE(options) << describe(options.error());
+  EXPECT_TRUE(options->no_mount && options->foreground);
+  EXPECT_EQ(options->store, "/store");
+  EXPECT_EQ(options->mountpoint, "");
+  for (const auto& words :
+       {std::vector<std::string>{"--no-mount"}, {"--no-mount", "/store", "/mnt"}, {"/store"}}) {
+    const auto refused = parse_mount_options(words);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kInvalid);
+  }
+}
+
 TEST(MountOptions, WithValuesAreRead) {
   const auto options = parse("cache_size=1G,write_buffer=8M,timeout=60,log_level=debug,noatime");
   ASSERT_TRUE(options);

@@ -49,7 +49,7 @@ TEST(OpMetrics, SummaryHasOnlyWhatWasCalled) {
 
 TEST(StatsReport, TellsWhoAnswers) {
   StatsReport report;
-  report.identity = {"/srv/kv", "/mnt/kv", 42, {"one reason", "another"}};
+  report.identity = {"/srv/kv", "/mnt/kv", 42, "", {"one reason", "another"}};
   report.uuid = "12345678-9abc-4def-8123-456789abcdef";
   report.label = "my \"label\"";
   report.pid = 4711;

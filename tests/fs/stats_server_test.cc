@@ -36,7 +36,7 @@ class Stats : public ::testing::Test {
     server_ = std::make_unique<StatsServer>(*engine_, metrics_, identity(), -1, folder_.path());
     ASSERT_TRUE(server_->start());
   }
-  StatsIdentity identity() const { return {"/srv/kv", "/mnt/kv", makedev(0, 44)}; }
+  StatsIdentity identity() const { return {"/srv/kv", "/mnt/kv", makedev(0, 44), "of-the-store"}; }
   std::string socket(const std::string& name) const { return folder_.path() + "/" + name; }
   boost::json::object stats() const {
     const auto answer = ask(socket("0-44.sock"), "stats", kWaitMs);
@@ -79,8 +79,7 @@ TEST_F(Stats, UptimeGrows) {
 TEST_F(Stats, BarrierMakesWhatWasWrittenSurviveAPowerCut) {
   if (::geteuid() != 0) GTEST_SKIP() << "a barrier is for root";
   ASSERT_TRUE(engine_->put("key", as_bytes("12345")));
-  const std::string uuid_socket = socket(engine_->superblock().uuid_text() + ".sock");
-  const auto answer = ask(uuid_socket, "barrier", kWaitMs);
+  const auto answer = ask(socket("of-the-store.sock"), "barrier", kWaitMs);
   ASSERT_TRUE(answer) << describe(answer.error());
   EXPECT_EQ(answer->text, "{\"ok\":true}\n");
   server_->stop();
@@ -91,6 +90,18 @@ TEST_F(Stats, BarrierMakesWhatWasWrittenSurviveAPowerCut) {
   auto again = Engine::open(disk_, *clock_, *random_, options);
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(*(*again)->get("key"), "12345");
+}
+
+TEST_F(Stats, WithoutAMountTheStoreAloneNamesTheSocket) {
+  server_->stop();
+  server_ = std::make_unique<StatsServer>(*engine_, metrics_,
+                                          StatsIdentity{"/srv/kv", "", kNoDevice, "of-the-store"},
+                                          -1, folder_.path());
+  ASSERT_TRUE(server_->start());
+  const auto answer = ask(socket("of-the-store.sock"), "stats", kWaitMs);
+  ASSERT_TRUE(answer) << describe(answer.error());
+  EXPECT_EQ(boost::json::parse(answer->text).as_object().at("mountpoint").as_string(), "");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
 TEST_F(Stats, StopTakesTheSocketsAway) {

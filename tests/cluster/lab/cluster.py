@@ -48,23 +48,34 @@ class Node(Volume):
     def mount(self, options=None, *args, check=True, **kwargs):
         """Starts the daemon in the foreground, with its log in a file; returns when it serves or
         has ended, with the words of its end as a finished program has them."""
-        options = self.options if options is None else options
         seconds = kwargs.pop('timeout', 60)
-        words = [*self.prefix, self.tools['kvsyncfs'], '-f', self.store, self.mnt, '-o', options]
-        start = os.path.getsize(self.log) if os.path.exists(self.log) else 0
         if self.pid() is None:
             self.detach()  # what a killed daemon left behind could not be told from the new mount
+        done = self._start([self.store, self.mnt, *args], options, self.mounted, check, seconds)
+        if done.returncode == 0:
+            within(seconds, os.stat, self.mnt)
+        return done
+
+    def serve(self, options=None, check=True):
+        """As mount(), of a node that only holds data."""
+        words = ['--no-mount', self.store]
+        return self._start(words, options, self.answers, check, 60)
+
+    def answers(self):
+        return self.tool('kvsyncfs-stat', self.store).returncode == 0
+
+    def _start(self, words, options, ready, check, seconds):
+        start = os.path.getsize(self.log) if os.path.exists(self.log) else 0
+        words = [self.tools['kvsyncfs'], '-f', '-o', self.options if options is None else options,
+                 *words]  # fmt: skip
         with open(self.log, 'ab') as log:
             self.daemon = subprocess.Popen(
-                words + list(args), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*self.prefix, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         wait_until(
-            lambda: self.mounted() or self.daemon.poll() is not None,
-            seconds,
-            f'mount of {self.name}',
+            lambda: ready() or self.daemon.poll() is not None, seconds, f'start of {self.name}'
         )
-        if self.mounted():
-            within(seconds, os.stat, self.mnt)
+        if self.daemon.poll() is None:
             return SimpleNamespace(returncode=0, stdout='', stderr='')
         with open(self.log, encoding='utf-8', errors='replace') as log:
             log.seek(start)
@@ -86,9 +97,12 @@ class Node(Volume):
         return os.path.join(self.mnt, *parts)
 
     def end_in_order(self, seconds=40):
-        """Unmounts; the daemon must end with status 0."""
-        if self.daemon and self.mounted():
-            within(seconds, self.unmount)
+        """Unmounts, or ends a daemon without a mount; it must end with status 0."""
+        if self.daemon and self.daemon.poll() is None:
+            if self.mounted():
+                within(seconds, self.unmount)
+            else:
+                self.daemon.terminate()
             equal(self.daemon.wait(20), 0, f'exit status of the daemon of {self.name}')
 
 
@@ -120,19 +134,21 @@ class Cluster:
     def secret(self):
         return os.path.join(self.nodes[0].store, 'secret')
 
-    def add(self):
+    def add(self, start=Node.mount):
         node = self.make()
         if self.nodes:
             node.format_next(self.etcd.cluster_url(), self.secret())
         else:
             node.format_first(self.etcd.cluster_url(), '--replicas', str(self.replicas))
         self.nodes.append(node)
-        node.mount()
+        start(node)
         return node
 
     def settle(self):
         """Waits until every node has found the others: a synced write needs enough of them."""
         for node in self.nodes:
+            if not node.mounted():
+                continue
             path = node.path('settled')
             wait_until(
                 lambda p=path: not within(60, code, write_synced, p, b'x'),

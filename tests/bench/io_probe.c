@@ -5,25 +5,32 @@
 //   io_probe mmapread FILE PASSES           every line read through one mapping; the last pass
 //   io_probe randread FILE OPS DEPTH SEED   4 KiB O_DIRECT reads by DEPTH threads
 //   io_probe randwrite FILE OPS SEED        4 KiB buffered overwrites
-//   io_probe fsyncwrite FILE OPS            4 KiB writes, an fsync after each
-//   io_probe create|stat|read|delete DIR COUNT   files of 4 KiB, 10 000 per folder for many
+//   io_probe fsyncwrite FILE OPS [WRITERS]  4 KiB writes, an fsync after each; a file each
+//   io_probe create|stat|read|delete DIR COUNT [THREADS]   files of 4 KiB, 10 000 per folder for
+//                                           many; of several threads each has COUNT of its own
+//   io_probe serve PORT                     answers each request of 64 bytes with 4 KiB, until it
+//                                           is killed
+//   io_probe roundtrip ADDRESS PORT OPS     asks it, one request after the other
 //
-// Prints the seconds of the loop alone. Exit status 1 with a line on stderr on any error.
+// Prints the seconds of the loop alone, in a run of several threads of all of them. Exit status 1 with a line on stderr on any error.
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { kPage = 4096, kBlock = 1 << 20, kPerFolder = 10000, kDepthMax = 64 };
+enum { kRequest = 64, kPage = 4096, kBlock = 1 << 20, kPerFolder = 10000, kDepthMax = 64 };
 
 static void die(const char* what) {
   fprintf(stderr, "io_probe: %s: %s\n", what, strerror(errno));
@@ -154,17 +161,41 @@ static double randwrite(const char* path, uint64_t ops, uint64_t seed) {
   return seconds;
 }
 
-static double fsyncwrite(const char* path, uint64_t ops) {
-  char* page = aligned(kPage);
-  int fd = open_file(path, O_CREAT | O_RDWR);
+struct Worker {
+  pthread_t thread;
+  const char* what;
+  char path[4096];
+  uint64_t count;
+};
+
+// Each has `path` with its own number behind it, where there are several.
+static double together(void* (*run)(void*), const char* what, const char* path, uint64_t count,
+                       unsigned threads) {
+  static struct Worker workers[kDepthMax];
+  if (threads == 0) threads = 1;
+  if (threads > kDepthMax) die("threads");
   double start = now();
-  for (uint64_t i = 0; i < ops; ++i) {
+  for (unsigned i = 0; i < threads; ++i) {
+    struct Worker* worker = &workers[i];
+    worker->what = what;
+    worker->count = count;
+    snprintf(worker->path, sizeof worker->path, threads > 1 ? "%s.%02u" : "%s", path, i);
+    if (pthread_create(&worker->thread, NULL, run, worker) != 0) die("thread");
+  }
+  for (unsigned i = 0; i < threads; ++i) pthread_join(workers[i].thread, NULL);
+  return now() - start;
+}
+
+static void* write_synced(void* argument) {
+  struct Worker* worker = argument;
+  char* page = aligned(kPage);
+  int fd = open_file(worker->path, O_CREAT | O_RDWR);
+  for (uint64_t i = 0; i < worker->count; ++i) {
     memcpy(page, &i, sizeof i);
     if (pwrite(fd, page, kPage, (off_t)(i * kPage)) != kPage || fsync(fd) != 0) die("fsync");
   }
-  double seconds = now() - start;
   close(fd);
-  return seconds;
+  return NULL;
 }
 
 static void one_file(const char* what, const char* path, char* page) {
@@ -184,20 +215,72 @@ static void one_file(const char* what, const char* path, char* page) {
   }
 }
 
-static double files(const char* what, const char* folder, uint64_t count) {
+static void* work_on_files(void* argument) {
+  struct Worker* worker = argument;
   char* page = aligned(kPage);
-  char path[4096];
-  double start = now();
-  for (uint64_t i = 0; i < count; ++i) {
+  char path[4200];
+  if (strcmp(worker->what, "create") == 0 && mkdir(worker->path, 0755) != 0 && errno != EEXIST)
+    die(worker->path);
+  for (uint64_t i = 0; i < worker->count; ++i) {
+    unsigned long long folder = i / kPerFolder;
     if (i % kPerFolder == 0) {
-      snprintf(path, sizeof path, "%s/d%03llu", folder, (unsigned long long)(i / kPerFolder));
-      if (strcmp(what, "create") == 0 && mkdir(path, 0755) != 0) die(path);
+      snprintf(path, sizeof path, "%s/d%03llu", worker->path, folder);
+      if (strcmp(worker->what, "create") == 0 && mkdir(path, 0755) != 0) die(path);
     }
-    snprintf(path, sizeof path, "%s/d%03llu/f%07llu", folder,
-             (unsigned long long)(i / kPerFolder), (unsigned long long)i);
-    one_file(what, path, page);
+    snprintf(path, sizeof path, "%s/d%03llu/f%07llu", worker->path, folder, (unsigned long long)i);
+    one_file(worker->what, path, page);
   }
-  return now() - start;
+  return NULL;
+}
+
+static int tcp_socket(const char* address, uint64_t port, struct sockaddr_in* where) {
+  int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+  memset(where, 0, sizeof *where);
+  where->sin_family = AF_INET;
+  where->sin_port = htons((uint16_t)port);
+  if (fd < 0 || inet_pton(AF_INET, address, &where->sin_addr) != 1) die(address);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  return fd;
+}
+
+static int receive_all(int fd, char* bytes, size_t size) {
+  for (size_t done = 0; done < size;) {
+    ssize_t n = recv(fd, bytes + done, size - done, 0);
+    if (n <= 0) return 0;
+    done += (size_t)n;
+  }
+  return 1;
+}
+
+static void serve(uint64_t port) {
+  struct sockaddr_in where;
+  int one = 1, fd = tcp_socket("0.0.0.0", port, &where);
+  char* page = aligned(kPage);
+  char request[kRequest];
+  if (bind(fd, (struct sockaddr*)&where, sizeof where) != 0 || listen(fd, 4) != 0) die("listen");
+  for (;;) {
+    int peer = accept(fd, NULL, NULL);
+    if (peer < 0) die("accept");
+    setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    while (receive_all(peer, request, kRequest))
+      if (send(peer, page, kPage, MSG_NOSIGNAL) != kPage) break;
+    close(peer);
+  }
+}
+
+static double roundtrip(const char* address, uint64_t port, uint64_t ops) {
+  struct sockaddr_in where;
+  int fd = tcp_socket(address, port, &where);
+  char* page = aligned(kPage);
+  char request[kRequest] = {0};
+  if (connect(fd, (struct sockaddr*)&where, sizeof where) != 0) die("connect");
+  double start = now();
+  for (uint64_t i = 0; i < ops; ++i)
+    if (send(fd, request, kRequest, 0) != kRequest || !receive_all(fd, page, kPage)) die("peer");
+  double seconds = now() - start;
+  close(fd);
+  return seconds;
 }
 
 int main(int argc, char** argv) {
@@ -216,10 +299,15 @@ int main(int argc, char** argv) {
   } else if (strcmp(what, "randwrite") == 0) {
     seconds = randwrite(argv[2], number[0], number[1]);
   } else if (strcmp(what, "fsyncwrite") == 0) {
-    seconds = fsyncwrite(argv[2], number[0]);
+    seconds = together(write_synced, what, argv[2], number[0], (unsigned)number[1]);
   } else if (strcmp(what, "create") == 0 || strcmp(what, "stat") == 0 ||
              strcmp(what, "read") == 0 || strcmp(what, "delete") == 0) {
-    seconds = files(what, argv[2], number[0]);
+    seconds = together(work_on_files, what, argv[2], number[0], (unsigned)number[1]);
+  } else if (strcmp(what, "serve") == 0) {
+    serve(strtoull(argv[2], NULL, 10));
+    return 0;
+  } else if (strcmp(what, "roundtrip") == 0) {
+    seconds = roundtrip(argv[2], number[0], number[1]);
   } else {
     fprintf(stderr, "io_probe: no such loop: %s\n", what);
     return 2;

@@ -110,9 +110,13 @@ def build_helpers(root):
     flags = subprocess.run(
         ['pkg-config', 'fuse3', '--cflags', '--libs'], capture_output=True, text=True, check=True
     ).stdout.split()
-    passthrough, probe = os.path.join(root, 'passthrough_ll'), os.path.join(root, 'io_probe')
+    passthrough = os.path.join(root, 'passthrough_ll')
     code = os.path.join(source, 'passthrough_ll.c')
     subprocess.run(['cc', '-O2', '-w', '-o', passthrough, code, *flags], check=True)
-    probe_source = os.path.join(HERE, 'io_probe.c')
-    subprocess.run(['cc', '-O2', '-Wall', '-o', probe, probe_source, '-lpthread'], check=True)
-    return passthrough, probe
+    return passthrough, build_probe(root)
+
+
+def build_probe(root):
+    probe, code = os.path.join(root, 'io_probe'), os.path.join(HERE, 'io_probe.c')
+    subprocess.run(['cc', '-O2', '-Wall', '-o', probe, code, '-lpthread'], check=True)
+    return probe

@@ -7,6 +7,7 @@
 #include <climits>
 #include <deque>
 
+#include "engine/base/split.h"
 #include "engine/engine.h"
 #include "engine/env/daemon_client.h"
 #include "engine/env/real.h"
@@ -16,16 +17,6 @@ namespace kvsyncfs {
 namespace {
 
 constexpr int kLinksMax = 40;  // as the kernel
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    if (end > 0) parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
 
 std::optional<std::string> read_link(const std::string& path) {
   std::array<char, PATH_MAX> target{};

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "engine/base/split.h"
+
 namespace kvsyncfs {
 namespace {
 
@@ -31,16 +33,6 @@ std::string unescape(std::string_view field) {
     }
   }
   return text;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    if (end > 0) parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
 }
 
 std::optional<std::uint64_t> parse_device(std::string_view text) {

@@ -4,6 +4,13 @@
 
 namespace kvsyncfs {
 
+namespace {
+/// With what it takes to see a cut, and to end a session, it is one lease.
+std::uint64_t cut_patience_ns(const ClusterSeams& seams) {
+  return static_cast<std::uint64_t>(seams.lease_ttl_s) * 1'000'000'000 / 5 * 3;
+}
+}  // namespace
+
 bool OpenHandles::open(InodeId inode) {
   std::lock_guard lock(mutex_);
   ++open_[inode];
@@ -72,6 +79,7 @@ ClusterParts::ClusterParts(ClusterSeams& cluster_seams, EtcdLog& etcd_log, Catal
       records(seams.etcd, clock, seams.volume),
       segments(seams, catalog, store, membership, clock, volume_tag, timeout_ns, std::move(warn)),
       session(seams, etcd_log, catalog, clock, timeout_ns),
+      cuts(seams.node, cut_patience_ns(seams)),
       durable(seams.etcd, seams.volume) {}
 
 }  // namespace kvsyncfs

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/gate.h"
+#include "engine/cluster/cuts.h"
 #include "engine/cluster/durable_positions.h"
 #include "engine/cluster/membership.h"
 #include "engine/cluster/volume_record_store.h"
@@ -95,10 +96,17 @@ struct ClusterParts {
   std::atomic<std::uint64_t> at_risk = 0;                 ///< segments that lack a holder
   std::atomic<std::uint64_t> healed_bytes = 0;            ///< copied to new holders
 
-  // The upkeep's own.
-  std::uint64_t members_due_ns = 0;
+  // The own of the task that looks at the members.
   std::map<NodeId, std::vector<std::string>> addresses;  ///< as the transport knows them
-  std::uint64_t log_looked_ns = 0;                       ///< when it was last asked what may go
+  std::map<NodeId, std::uint64_t> down_since_ns;
+  CutJudge cuts;
+  bool is_amiss = false;   ///< this node's line has to beat
+  bool gave_way = false;   ///< the lease is to be freed
+  std::uint64_t beat = 0;  ///< of the last line
+
+  // The upkeep's own.
+  std::uint64_t counts_due_ns = 0;
+  std::uint64_t log_looked_ns = 0;  ///< when it was last asked what may go
 
   DurablePositions durable;
   std::mutex announce_mutex;  ///< held over a call of etcd; the upkeep's and close()'s

@@ -12,7 +12,7 @@ namespace kvsyncfs {
 namespace {
 
 constexpr std::uint64_t kTickNs = 100'000'000;
-constexpr std::uint64_t kMembersPeriodNs = 1'000'000'000;
+constexpr std::uint64_t kCountsPeriodNs = 1'000'000'000;
 constexpr std::uint64_t kWatchWaitNs = 100'000'000;
 constexpr std::uint64_t kPauseNs = 100'000'000;  // after a failure of etcd
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
@@ -68,9 +68,12 @@ Status EngineImpl::join_cluster() {
     warn(fmt::format("a connection from {} is refused: {}", address, describe(why)));
   };
   KVSYNCFS_TRY(cluster_->seams.transport.start(std::move(handlers)));
-  start_tasks();
   KVSYNCFS_TRY(refresh_members());
-  return cluster_->session.join();
+  start_tasks();
+  KVSYNCFS_TRY(reach_members());
+  KVSYNCFS_TRY(cluster_->session.join());
+  cluster_->seams.tasks.start("members", [this] { return look_at_members(); });
+  return {};
 }
 
 void EngineImpl::take_request(Incoming request, Responder responder) {
@@ -123,10 +126,8 @@ std::uint64_t EngineImpl::maintain_cluster() {
   if (closed_ || failed_) return clock_.boot_ns() + kTickNs;
   cluster_->session.acknowledge();
   const std::uint64_t now_ns = clock_.boot_ns();
-  if (now_ns >= cluster_->members_due_ns) {
-    cluster_->members_due_ns = now_ns + kMembersPeriodNs;
-    if (const Status status = refresh_members(); !status)
-      options_.warn("members of the cluster: " + describe(status.error()));
+  if (now_ns >= cluster_->counts_due_ns) {
+    cluster_->counts_due_ns = now_ns + kCountsPeriodNs;
     cluster_->segments.look_at_room();
     if (const Status status = count_held_bytes(); !status)
       options_.warn("segments of this node: " + describe(status.error()));
@@ -135,41 +136,6 @@ std::uint64_t EngineImpl::maintain_cluster() {
                                announce_durable(), trim_cluster_log()})
     if (!status && !failed_) options_.warn("upkeep: " + describe(status.error()));
   return clock_.boot_ns() + kTickNs;
-}
-
-Status EngineImpl::refresh_members() {
-  ClusterSeams& seams = cluster_->seams;
-  const std::uint64_t until_ns = clock_.boot_ns() + options_.timeout_ns / 3;
-  Member self;
-  self.id = seams.node;
-  self.name = seams.node_name;
-  self.incarnation = seams.incarnation;
-  self.addresses = seams.addresses;
-  self.rack = seams.rack;
-  self.capacity_bytes = superblock_.size_bytes;
-  self.free_bytes = store_->free_bytes();
-  self.version = seams.version;
-  KVSYNCFS_TRY(cluster_->membership.announce(self, cluster_->log.lease(), until_ns));
-  KVSYNCFS_TRY(cluster_->membership.refresh(until_ns));
-  for (const Member& member : cluster_->membership.map()->members) {
-    auto& known = cluster_->addresses[member.id];
-    if (member.id == seams.node || known == member.addresses) continue;
-    known = member.addresses;
-    KVSYNCFS_TRY(seams.transport.set_peer(member.id, member.addresses));
-  }
-  return {};
-}
-
-/// A node that is away has no line among the members.
-Result<std::string> EngineImpl::name_of(NodeId node) {
-  auto& names = cluster_->names;
-  if (const auto known = names.find(node); known != names.end()) return known->second;
-  KVSYNCFS_ASSIGN(const auto all,
-                  cluster_->records.nodes(clock_.boot_ns() + options_.timeout_ns / 3));
-  for (const NamedNode& named : all) names[named.record.id] = named.name;
-  const auto known = names.find(node);
-  if (known == names.end()) return Error(Code::kNotFound, fmt::format("node {}", node.value));
-  return known->second;
 }
 
 void EngineImpl::note_applied(const Transaction& transaction,

@@ -154,8 +154,6 @@ class EngineImpl final : public Engine {
   Result<SpaceInfo> space_of_cluster();
   std::uint64_t end_dead_sessions();
   std::uint64_t maintain_cluster();  ///< one step; returns when the next is due
-  Status refresh_members();
-  Result<std::string> name_of(NodeId node);
   Status follow_segments();
   Status count_held_bytes();
   Status settle_orphans();
@@ -167,6 +165,15 @@ class EngineImpl final : public Engine {
   Status look_for_log_keeper(Position* all_have);
   bool log_wants_checkpoint();  ///< background thread only
   static Error log_is_gone(const Error& error);
+
+  // engine_members.cc
+  Status refresh_members();  ///< tells of this node, and reads the others
+  Result<std::string> name_of(NodeId node);
+  std::vector<NodeId> unreached_nodes();
+  std::string missing_members() const;
+  Status reach_members();
+  std::uint64_t look_at_members();  ///< one step; returns when the next is due
+  std::uint64_t give_way();
 
   // engine_heal.cc
   std::uint64_t heal_step();  ///< of the cluster; returns when the next is due

@@ -41,6 +41,8 @@ class NodeSession {
                Result<std::vector<CommandResult>> results);
   /// Acknowledges what was applied. After each batch, and from time to time.
   void acknowledge() { acknowledger_.send(); }
+  /// Nodes that could not be told for so long what they wait for.
+  std::set<NodeId> unheard(std::uint64_t age_ns) const { return acknowledger_.overdue(age_ns); }
   /// A peer acknowledged.
   void note(NodeId peer, Incarnation incarnation, Position position) {
     acknowledgements_.note(peer, incarnation, position);

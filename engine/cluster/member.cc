@@ -32,16 +32,22 @@ const char* wrong_field(const Member& member) {
     return "addresses";
   if (!member.rack.empty() && !is_cluster_name(member.rack)) return "rack";
   if (!is_printable(member.version)) return "version";
+  const auto& unreached = member.unreached;
+  if (unreached.size() > kMemberUnreachedMax || !std::is_sorted(unreached.begin(), unreached.end()))
+    return "unreached";
   return nullptr;
 }
 
-std::optional<std::uint64_t> number(const json::object& line, std::string_view name) {
-  const json::value* value = line.if_contains(name);
+std::optional<std::uint64_t> number(const json::value* value) {
   if (value == nullptr) return std::nullopt;
   if (const auto* large = value->if_uint64()) return *large;
   if (const auto* small = value->if_int64(); small != nullptr && *small >= 0)
     return static_cast<std::uint64_t>(*small);
   return std::nullopt;
+}
+
+std::optional<std::uint64_t> number(const json::object& line, std::string_view name) {
+  return number(line.if_contains(name));
 }
 
 std::optional<std::string> text(const json::value* value) {
@@ -64,6 +70,21 @@ std::optional<std::vector<std::string>> addresses_of(const json::object& line) {
   return addresses;
 }
 
+/// Empty where there is none: an earlier version tells of no nodes. Nothing: not a list of ids.
+std::optional<std::vector<NodeId>> unreached_of(const json::object& line) {
+  const json::value* value = line.if_contains("unreached");
+  if (value == nullptr) return std::vector<NodeId>{};
+  const json::array* list = value->if_array();
+  if (list == nullptr || list->size() > kMemberUnreachedMax) return std::nullopt;
+  std::vector<NodeId> nodes;
+  for (const json::value& entry : *list) {
+    const auto id = number(&entry);
+    if (!id) return std::nullopt;
+    nodes.push_back(NodeId{*id});
+  }
+  return nodes;
+}
+
 /// Nothing: a field is missing or of another type.
 std::optional<Member> member_of(const json::object& line) {
   const auto id = number(line, "id"), incarnation = number(line, "incarnation");
@@ -71,7 +92,9 @@ std::optional<Member> member_of(const json::object& line) {
   auto name = text(line.if_contains("name")), rack = text(line.if_contains("rack"));
   auto version = text(line.if_contains("version"));
   auto addresses = addresses_of(line);
-  if (!id || !incarnation || !capacity || !free || !name || !rack || !version || !addresses)
+  auto unreached = unreached_of(line);
+  if (!id || !incarnation || !capacity || !free || !name || !rack || !version || !addresses ||
+      !unreached)
     return std::nullopt;
   return Member{NodeId{*id},
                 std::move(*name),
@@ -80,7 +103,9 @@ std::optional<Member> member_of(const json::object& line) {
                 std::move(*rack),
                 *capacity,
                 *free,
-                std::move(*version)};
+                std::move(*version),
+                std::move(*unreached),
+                number(line, "beat").value_or(0)};
 }
 
 }  // namespace
@@ -99,6 +124,8 @@ Result<std::string> encode_member(const Member& member) {
     return Error(Code::kInvalid, fmt::format("member {}: {}", member.name, wrong));
   json::array addresses;
   for (const std::string& address : member.addresses) addresses.emplace_back(address);
+  json::array unreached;
+  for (const NodeId node : member.unreached) unreached.emplace_back(node.value);
   return json::serialize(json::object{{"format", kFormat},
                                       {"id", member.id.value},
                                       {"name", member.name},
@@ -107,7 +134,9 @@ Result<std::string> encode_member(const Member& member) {
                                       {"rack", member.rack},
                                       {"capacity_bytes", member.capacity_bytes},
                                       {"free_bytes", member.free_bytes},
-                                      {"version", member.version}});
+                                      {"version", member.version},
+                                      {"unreached", std::move(unreached)},
+                                      {"beat", member.beat}});
 }
 
 Result<Member> decode_member(std::string_view line) try {

@@ -19,6 +19,7 @@ namespace kvsyncfs {
 inline constexpr std::size_t kMemberLineSizeMax = 16u << 10;  ///< bytes
 inline constexpr std::size_t kMemberAddressesMax = 16;
 inline constexpr std::size_t kMemberVersionSizeMax = 64;  ///< bytes
+inline constexpr std::size_t kMemberUnreachedMax = 256;
 
 struct Member {
   NodeId id;                           ///< not 0
@@ -29,6 +30,8 @@ struct Member {
   std::uint64_t capacity_bytes = 0;    ///< of its store
   std::uint64_t free_bytes = 0;        ///< of them, when it told
   std::string version;                 ///< of its program; printable ASCII
+  std::vector<NodeId> unreached = {};  ///< nodes that it cannot ask, by id; see cuts.h
+  std::uint64_t beat = 0;              ///< grows with each line while such a list concerns it
 
   bool operator==(const Member&) const = default;
 };

@@ -69,6 +69,7 @@ std::map<NodeId, Incarnation> Acknowledgements::awaited() const {
 struct Acknowledger::State {
   struct Debt {
     Position owed, told;
+    std::uint64_t since_ns = 0;  // when the first was owed that is not told, or the last was told
     bool on_its_way = false;
   };
   Transport& transport;
@@ -92,8 +93,18 @@ Acknowledger::~Acknowledger() {
 
 void Acknowledger::owe(NodeId node, Position position) {
   std::lock_guard lock(state_->mutex);
-  Position& owed = state_->debts[node].owed;
-  owed = std::max(owed, position);
+  State::Debt& debt = state_->debts[node];
+  if (debt.owed <= debt.told) debt.since_ns = state_->clock.boot_ns();
+  debt.owed = std::max(debt.owed, position);
+}
+
+std::set<NodeId> Acknowledger::overdue(std::uint64_t age_ns) const {
+  std::set<NodeId> nodes;
+  std::lock_guard lock(state_->mutex);
+  const std::uint64_t now_ns = state_->clock.boot_ns();
+  for (const auto& [node, debt] : state_->debts)
+    if (debt.owed > debt.told && now_ns - debt.since_ns >= age_ns) nodes.insert(node);
+  return nodes;
 }
 
 void Acknowledger::send() {
@@ -126,6 +137,7 @@ void Acknowledger::send_to(const std::shared_ptr<State>& state, NodeId node) {
       debt.on_its_way = false;
       if (!result) return;  // send() tries again
       debt.told = std::max(debt.told, position);
+      debt.since_ns = state->clock.boot_ns();
     }
     send_to(state, node);
   };

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "engine/env/deadline.h"
 #include "engine/format/records.h"
@@ -60,6 +61,8 @@ class Acknowledger {
 
   /// Changes of `node` up to `position` are applied here.
   void owe(NodeId node, Position position);
+  /// Who has been owed one for so long, and got none meanwhile.
+  std::set<NodeId> overdue(std::uint64_t age_ns) const;
   /// Sends what is owed and not on its way. Call after a batch was applied, and from time to time:
   /// what a peer did not get is sent again.
   void send();

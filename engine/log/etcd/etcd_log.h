@@ -128,6 +128,13 @@ class EtcdLog : public SharedLog {
   /// etcd's id of the session's lease: keys that have it go with the session. Thread: any.
   virtual std::int64_t lease() const = 0;
 
+  /// Gives the session up: from now on all fails with kFenced, which says why, and the lease proves
+  /// nothing. What proved it a moment ago may still be in use, so free_lease() comes a tenth of the
+  /// lease later. Thread: any.
+  virtual void give_way(const std::string& why) = 0;
+  /// Others need not wait for the lease's end. Errors: those of EtcdClient.
+  virtual Status free_lease() = 0;
+
   /// Index of the last batch, by a linearizable read. Errors: those of EtcdClient, kCorrupt.
   virtual Result<std::uint64_t> tail() = 0;
   virtual std::uint64_t applied_index() const = 0;

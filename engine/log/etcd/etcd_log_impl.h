@@ -74,6 +74,8 @@ class EtcdLogImpl final : public EtcdLog {
   }
   bool lease_is_valid() const override { return clock_.boot_ns() < lease_until_ns(); }
   std::int64_t lease() const override { return lease_; }
+  void give_way(const std::string& why) override;
+  Status free_lease() override;
   Result<std::uint64_t> tail() override;
   std::uint64_t applied_index() const override { return index_.load(std::memory_order_acquire); }
   AppliedBatch last_batch() const override {

@@ -47,9 +47,17 @@ std::uint64_t EtcdLogImpl::run_keep_alive() {
   return renew_ns_ = sent_ns + ttl_ns / 3;
 }
 
+void EtcdLogImpl::give_way(const std::string& why) {
+  fail(Error(Code::kFenced, "session " + session_key_ + " was given up: " + why));
+}
+
+Status EtcdLogImpl::free_lease() {
+  return client_.revoke_lease(lease_, deadline(options_.request_timeout_ns));
+}
+
 Status EtcdLogImpl::leave() {
   fail(Error(Code::kShutdown, "session " + session_key_ + " was left"));
-  return client_.revoke_lease(lease_, deadline(options_.request_timeout_ns));
+  return free_lease();
 }
 
 /// The record first, so that nobody looks for what goes; then the keys, in steps; then history.

@@ -8,13 +8,15 @@ from types import SimpleNamespace
 from etcd import Etcd
 from jobs import within
 from namespaces import Network
-from support import Skip, check, code, equal, loud, sh_ok, write_synced
-from volume import OPTIONS, CommandFailed, Volume, find_tools, process_alive, wait_until
+from support import check, code, equal, loud, write_synced
+from volume import OPTIONS, CommandFailed, Volume, process_alive, wait_until
 
 LEASE_S = 5  # of a session
 # What a change waits for at most when a node has died: its lease, the second in which etcd looks
 # for leases that ended, and what the rest takes on a loaded machine.
 FAILOVER_S = LEASE_S + 3
+# The same where one reaches etcd, but not another node, which takes a second or two to be seen.
+CUT_S = FAILOVER_S + 2
 PORT = 7420
 
 
@@ -111,9 +113,6 @@ class Cluster:
 
     def __init__(self, build, root, nodes=3, etcd=1, replicas=2, options='', size='1G'):
         self.root, self.build, self.plain = root, build, False
-        mkfs = find_tools(build)['mkfs.kvsyncfs']
-        if '--cluster' not in sh_ok(f'{mkfs} --help'):
-            raise Skip('the mkfs.kvsyncfs of this build makes no nodes')
         self.network = Network()
         self.etcd = Etcd(self.network, root, etcd)
         self.options, self.size, self.replicas = options, size, replicas

@@ -11,14 +11,23 @@ namespace kvsyncfs {
 namespace {
 
 Member some_member() {
-  return {NodeId{3}, "n3",       Incarnation{7}, {"10.0.0.3:7420", "[fd00::3]:7420"},
-          "row-1",   1ull << 40, 1ull << 39,     "0.1.0"};
+  return {NodeId{3},
+          "n3",
+          Incarnation{7},
+          {"10.0.0.3:7420", "[fd00::3]:7420"},
+          "row-1",
+          1ull << 40,
+          1ull << 39,
+          "0.1.0",
+          {NodeId{1}, NodeId{4}},
+          6};
 }
 
 const std::string kLine =
     R"({"format":1,"id":3,"name":"n3","incarnation":7,)"
     R"("addresses":["10.0.0.3:7420","[fd00::3]:7420"],"rack":"row-1",)"
-    R"("capacity_bytes":1099511627776,"free_bytes":549755813888,"version":"0.1.0"})";
+    R"("capacity_bytes":1099511627776,"free_bytes":549755813888,"version":"0.1.0",)"
+    R"("unreached":[1,4],"beat":6})";
 
 std::string replaced(const std::string& part, const std::string& by) {
   std::string line = kLine;

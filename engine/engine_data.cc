@@ -41,20 +41,21 @@ Status EngineImpl::load_size(LiveInode& live) {
   return {};
 }
 
+Result<std::uint64_t> EngineImpl::size_to_read(InodeId inode, const LiveInode* live) {
+  if (live && live->loaded && !live->changed_elsewhere) {
+    if (live->gone) return Code::kNotFound;
+    return live->size;
+  }
+  KVSYNCFS_ASSIGN(const Inode record, catalog_->inode(inode));
+  if (is_directory(record)) return Code::kIsDirectory;
+  return live ? std::max(record.size, live->end_of_bytes()) : record.size;
+}
+
 Result<std::size_t> EngineImpl::read(InodeId inode, std::uint64_t offset, MutableBytes out) {
   LiveInodePtr live = live_.find(inode);
   std::shared_lock<std::shared_mutex> lock;
-  std::uint64_t size;
   if (live) lock = std::shared_lock(live->mutex);
-  if (live && live->loaded && !live->changed_elsewhere) {
-    if (live->gone) return Code::kNotFound;
-    size = live->size;
-  } else {
-    KVSYNCFS_ASSIGN(const Inode record, catalog_->inode(inode));
-    if (is_directory(record)) return Code::kIsDirectory;
-    size = record.size;
-    if (live) size = std::max(size, live->end_of_bytes());
-  }
+  KVSYNCFS_ASSIGN(const std::uint64_t size, size_to_read(inode, live.get()));
   if (offset >= size) return std::size_t{0};
   out = out.first(std::min<std::uint64_t>(out.size(), size - offset));
 

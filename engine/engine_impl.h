@@ -196,6 +196,8 @@ class EngineImpl final : public Engine {
 
   // engine_data.cc
   Status load_size(LiveInode& live);  ///< under mutex; kNotFound, kIsDirectory
+  /// The same where nothing is changed: its mutex is held shared. `live` may be null.
+  Result<std::uint64_t> size_to_read(InodeId inode, const LiveInode* live);
   void report_damage(InodeId inode, const Error& error);
   Status read_extents(InodeId inode, std::uint64_t offset, MutableBytes out);
   Status read_extent(const Extent& extent, std::uint64_t offset, MutableBytes out);
@@ -258,8 +260,6 @@ class EngineImpl final : public Engine {
   // engine_space.cc
   Status clean_for(std::uint64_t bytes);
   Result<std::uint64_t> bytes_in_extents(InodeId inode, std::uint64_t offset, std::uint64_t length);
-  static std::optional<std::uint64_t> next_data(LiveInode& live, const std::vector<Extent>& extents,
-                                                std::uint64_t offset);
   void follow_reservations();  ///< the store's reservation follows the catalog's reserved bytes
 
   // engine_disk.cc

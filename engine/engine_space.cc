@@ -1,4 +1,4 @@
-// Space: reservation before bytes are accepted (P8), fallocate, copy_file_range, holes, statfs.
+// Space: reservation before bytes are accepted (P8), fallocate, copy_file_range, statfs.
 #include <algorithm>
 #include <utility>
 
@@ -210,51 +210,6 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
   lock.unlock();
   follow_reservations();
   return length;
-}
-
-/// Where data begins at or after `offset`, in any layer.
-std::optional<std::uint64_t> EngineImpl::next_data(LiveInode& live,
-                                                   const std::vector<Extent>& extents,
-                                                   std::uint64_t offset) {
-  std::optional<std::uint64_t> found;
-  const auto take = [&](std::uint64_t begin) { found = std::min(found.value_or(begin), begin); };
-  if (auto range = live.dirty.next_range(offset)) take(std::max(offset, range->begin));
-  if (auto range = live.flushing.next_range(offset)) take(std::max(offset, range->begin));
-  auto it = std::upper_bound(extents.begin(), extents.end(), offset,
-                             [](std::uint64_t o, const Extent& e) { return o < e.file_end(); });
-  while (it != extents.end() && it->segment == kNoSegment) ++it;
-  if (it != extents.end()) take(std::max(offset, it->file_offset));
-  return found;
-}
-
-Result<std::uint64_t> EngineImpl::seek(InodeId inode, std::uint64_t offset, SeekKind kind) {
-  const LiveUse live(live_, inode);
-  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
-  std::unique_lock lock(live->mutex);
-  KVSYNCFS_TRY(load_size(*live));
-  if (offset >= live->size) return Code::kNoSuchRange;
-  KVSYNCFS_ASSIGN(const auto extents,
-                  catalog_->extents(inode, offset, live->size - offset, ~std::size_t{0}));
-  std::uint64_t at = offset;
-  for (;;) {
-    const auto data = next_data(*live, extents, at);
-    if (kind == SeekKind::kData) {
-      if (!data || *data >= live->size) return Code::kNoSuchRange;
-      return *data;
-    }
-    if (!data || *data > at) return std::min(at, live->size);
-    std::uint64_t end =
-        at;  // the end of the data that covers `at`, in whichever layer reaches furthest
-    if (auto r = live->dirty.next_range(at); r && r->begin <= at) end = std::max(end, r->end);
-    if (auto r = live->flushing.next_range(at); r && r->begin <= at) end = std::max(end, r->end);
-    auto it = std::upper_bound(extents.begin(), extents.end(), at,
-                               [](std::uint64_t o, const Extent& e) { return o < e.file_end(); });
-    for (; it != extents.end() && it->segment != kNoSegment && it->file_offset <= std::max(at, end);
-         ++it)
-      end = std::max(end, it->file_end());
-    at = end;
-    if (at >= live->size) return live->size;
-  }
 }
 
 Result<SpaceInfo> EngineImpl::space() {

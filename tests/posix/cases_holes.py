@@ -1,6 +1,7 @@
 """Holes, preallocation, ranges copied inside the volume, and what df says."""
 import os
 import resource
+import time
 
 from support import (
     FALLOC_COLLAPSE_RANGE,
@@ -66,6 +67,26 @@ def seek_finds_real_holes(v):
         os.close(fd)
         v.cold()
         fd = os.open('f', os.O_RDWR)
+
+
+def seek_walks_many_runs_in_linear_time(v):
+    """A program that asks for each of 20 000 runs of data and holes is done in seconds, and gets
+    each of them."""
+    count = 20000
+    fd = create('f')
+    for i in range(count):
+        os.pwrite(fd, b'run', 2 * PAGE * i)
+    os.ftruncate(fd, 2 * PAGE * count)
+    os.fsync(fd)
+    begin, at = time.monotonic(), 0
+    for i in range(count):
+        at = os.lseek(fd, at, os.SEEK_DATA)
+        equal(at // PAGE, 2 * i, 'data')
+        at = os.lseek(fd, at, os.SEEK_HOLE)
+        equal(-(-at // PAGE), 2 * i + 1, 'hole')
+    fails('ENXIO', os.lseek, fd, at, os.SEEK_DATA)
+    took = time.monotonic() - begin
+    check(took < 30, f'{took:.0f} s')  # some 2 s; with the square of the runs 10 minutes
 
 
 def seek_finds_fresh_data(v):

@@ -135,7 +135,7 @@ std::string to_json(const StatsReport& report) {
                          {"uuid", report.uuid},
                          {"label", to_utf8(report.label)},
                          {"uptime_ns", report.uptime_ns},
-                         {"transport", "none: one node"},
+                         {"transport", report.is_clustered ? "tcp" : "none: one node"},
                          {"model", "none: heuristics only"}};
   json::array degraded;
   for (const std::string& line : report.identity.degraded) degraded.emplace_back(to_utf8(line));

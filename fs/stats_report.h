@@ -38,6 +38,7 @@ struct PageReads {
 struct StatsReport {
   StatsIdentity identity;
   std::string uuid, label;
+  bool is_clustered = false;
   std::int64_t pid = 0;
   std::uint64_t uptime_ns = 0;
   std::vector<OpSummary> operations;

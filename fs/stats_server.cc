@@ -59,6 +59,7 @@ std::string StatsServer::report() const {
   for (std::string& line : engine_.degraded()) report.identity.degraded.push_back(std::move(line));
   report.uuid = engine_.superblock().uuid_text();
   report.label = engine_.superblock().label;
+  report.is_clustered = (engine_.superblock().incompatible & kIncompatibleCluster) != 0;
   report.pid = ::getpid();
   report.uptime_ns = uptime_ns();
   report.operations = summarize(metrics_);

@@ -9,9 +9,12 @@
 namespace kvsyncfs {
 namespace {
 
-constexpr std::string_view kNoQueuePairs = "not active: no RDMA transport, the volume has one node";
 constexpr std::string_view kNoModel =
     "not active: no model is loaded, every policy runs its heuristic";
+
+std::string no_queue_pairs(const StatDocument& now) {
+  return fmt::format("not active: no RDMA transport (transport {})", now.text("transport"));
+}
 
 void add_line(std::string& out, std::string_view title, std::string_view text) {
   out += fmt::format("{:<13} {}\n", title, text);
@@ -185,7 +188,7 @@ std::string to_table(const Report& report) {
   std::string out;
   if (asks_for_parts(report.options)) {
     if (report.options.hit_rate) add_line(out, "hit rate", hit_rate_line(report));
-    if (report.options.qp) add_line(out, "queue pairs", kNoQueuePairs);
+    if (report.options.qp) add_line(out, "queue pairs", no_queue_pairs(report.now));
     if (report.options.model) add_line(out, "model", kNoModel);
     return out;
   }
@@ -207,7 +210,7 @@ std::string to_json(const Report& report) {
         amplification ? boost::json::value(*amplification) : boost::json::value(nullptr);
   }
   if (options.hit_rate || !asks_for_parts(options)) add_hit_rate(out, report);
-  if (options.qp) out["qp"] = not_active(kNoQueuePairs);
+  if (options.qp) out["qp"] = not_active(no_queue_pairs(report.now));
   if (options.model) out["model"] = not_active(kNoModel);
   return boost::json::serialize(out) + "\n";
 }

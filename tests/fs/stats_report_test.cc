@@ -65,6 +65,8 @@ TEST(StatsReport, TellsWhoAnswers) {
   EXPECT_EQ(json::serialize(object.at("degraded")), "[\"one reason\",\"another\"]");
   EXPECT_EQ(text(object.at("transport")), "none: one node");
   EXPECT_EQ(text(object.at("model")), "none: heuristics only");
+  report.is_clustered = true;
+  EXPECT_EQ(text(parsed(report).at("transport")), "tcp");
 }
 
 TEST(StatsReport, TellsOperationsWithTheirLatencies) {

@@ -103,9 +103,12 @@ TEST(StatTable, WindowThatWasAskedForWinsOverTheInterval) {
 }
 
 TEST(StatTable, PartsThatAreNotActiveSaySo) {
-  const auto now = document_of(answer_at(1));
+  auto answer = answer_at(1);
+  answer["transport"] = "tcp";
+  const auto now = document_of(answer);
   const std::string table = to_table({nullptr, now, options_of({"--qp", "--model"})});
-  EXPECT_TRUE(contains(table, "queue pairs   not active: no RDMA transport")) << table;
+  EXPECT_TRUE(contains(table, "queue pairs   not active: no RDMA transport (transport tcp)"))
+      << table;
   EXPECT_TRUE(contains(table, "model         not active")) << table;
   EXPECT_FALSE(contains(table, "write buffer"));
 }

@@ -19,6 +19,7 @@ def node_without_a_mount_holds_bytes(c):
     within(30, write_synced, c.nodes[0].path('f'), data)
     counts = holder.stat(holder.store)
     equal(counts['mountpoint'], '', 'mount point')
+    equal(counts['transport'], 'tcp', 'transport')
     check(counts['engine']['copied_bytes'] >= len(data), 'the node has a copy')
     loud(holder.tool('kvsyncfs', '--no-mount', holder.store, '-o', 'timeout=1'), holder.store)
     reader = c.add()

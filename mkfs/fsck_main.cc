@@ -3,9 +3,9 @@
 
 #include <cstdio>
 
+#include "engine/env/progress_bar.h"
 #include "engine/env/real.h"
 #include "mkfs/check_store.h"
-#include "mkfs/progress_bar.h"
 
 namespace kvsyncfs {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <cstdio>
 
+#include "engine/env/progress_bar.h"
 #include "engine/env/real.h"
 #include "mkfs/cluster_node.h"
 #include "mkfs/make_store.h"
-#include "mkfs/progress_bar.h"
 
 namespace kvsyncfs {
 namespace {

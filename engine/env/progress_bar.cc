@@ -1,4 +1,4 @@
-#include "mkfs/progress_bar.h"
+#include "engine/env/progress_bar.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "engine/engine_admin_impl.h"
 #include "engine/engine_impl.h"
 
 namespace kvsyncfs {
@@ -79,7 +80,8 @@ EngineImpl::EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions o
       pages_(options_.cache_size_bytes),
       extents_(std::max<std::size_t>(options_.cache_size_bytes / 16 / sizeof(Extent), 4096)),
       live_(frames_),
-      size_now_(superblock_.size_bytes) {}
+      size_now_(superblock_.size_bytes),
+      admin_(std::make_unique<Admin>(*this)) {}
 
 EngineImpl::~EngineImpl() {
   if (!cluster_) return;

@@ -33,6 +33,7 @@
 namespace kvsyncfs {
 
 struct ClusterSeams;
+class EngineAdmin;
 
 struct EngineOptions {
   std::string store;                              ///< folder of the store
@@ -278,6 +279,9 @@ class Engine {
   virtual std::uint64_t run_background() = 0;
   /// Called, from any thread, when run_background should be called early. Set before use.
   virtual void set_wakeup(std::function<void()> wakeup) = 0;
+
+  /// What an operator asks of the node and tells it (engine_admin.h). Lives as long as the engine.
+  virtual EngineAdmin& admin() = 0;
 
   // fsck.
   struct CheckReport {

@@ -109,9 +109,12 @@ class EngineImpl final : public Engine {
 
   std::uint64_t run_background() override;
   void set_wakeup(std::function<void()> wakeup) override { wakeup_ = std::move(wakeup); }
+  EngineAdmin& admin() override;
   Result<CheckReport> check(const CheckOptions& options) override;
 
  private:
+  class Admin;  // engine_admin_impl.h
+
   // engine.cc
   Status start_rooms();
   Status start_store();
@@ -382,6 +385,7 @@ class EngineImpl final : public Engine {
                                inline_bytes = 0, cleaned_segments = 0, errors = 0;
   };
   Counts counts_;
+  const std::unique_ptr<Admin> admin_;
   std::uint64_t checkpointed_held_bytes_ = 0;  // of a cluster's log; background thread only
 };
 

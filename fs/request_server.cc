@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "fs/answer_runner.h"
 #include "fs/barrier_runner.h"
 
 namespace kvsyncfs {
@@ -28,18 +29,20 @@ constexpr std::chrono::seconds kPatience{2};
 constexpr std::size_t kClientsMax = 16;
 constexpr std::size_t kClientsOfRoot = 4;
 constexpr std::size_t kRequestSizeMax = 64;
+constexpr std::size_t kAdminSizeMax = 32u << 10;  // a path with each byte of it escaped
 
 std::string failure_json(std::string_view reason) {
   return boost::json::serialize(boost::json::object{{"ok", false}, {"error", reason}}) + "\n";
 }
 
-/// One connection: reads a line, perhaps waits for a barrier, writes the answer.
+/// One connection: reads a line, perhaps waits for a barrier or a runner, writes the answer.
 struct Client {
   int fd;
   bool is_root;
   SteadyClock::time_point deadline = SteadyClock::now() + kPatience;
   std::string request = {};
-  std::uint64_t ticket = 0;  ///< of the barrier that it waits for
+  std::uint64_t ticket = 0;       ///< of the barrier that it waits for
+  std::uint64_t answer_from = 0;  ///< ticket of the JSON request that it waits for
   std::string answer = {};
   std::size_t sent = 0;
   bool is_done = false;
@@ -47,12 +50,16 @@ struct Client {
   /// A waiting client is only watched for its end, which poll always reports.
   short events() const {
     if (!answer.empty()) return POLLOUT;
-    return ticket != 0 ? short{0} : short{POLLIN};
+    return waits() ? short{0} : short{POLLIN};
+  }
+  bool waits() const { return ticket != 0 || answer_from != 0; }
+  std::size_t request_size_max() const {
+    return is_root && request.starts_with('{') ? kAdminSizeMax : kRequestSizeMax;
   }
   void reply(std::string text) {
     answer = std::move(text);
     deadline = SteadyClock::now() + kPatience;
-    ticket = 0;
+    ticket = answer_from = 0;
   }
   void receive() {
     std::array<char, kRequestSizeMax + 1> part;
@@ -85,10 +92,12 @@ class RequestServer::Impl {
       : listener_(listener),
         heartbeat_(heartbeat),
         handlers_(std::move(handlers)),
-        barriers_(handlers_.barrier) {}
+        barriers_(handlers_.barrier),
+        answers_(handlers_.admin) {}
   ~Impl() {
     if (thread_.joinable()) {
       barriers_.stop();
+      answers_.stop();
       thread_.join();
     }
     for (const Client& client : clients_) ::close(client.fd);
@@ -100,6 +109,7 @@ class RequestServer::Impl {
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     Status started = barriers_.start();
+    if (started) started = answers_.start();
     if (started) {
       try {
         thread_ = std::thread([this] { run(); });
@@ -121,15 +131,17 @@ class RequestServer::Impl {
       }
       std::vector<pollfd> polled = {{barriers_.event_fd(), POLLIN, 0},
                                     {heartbeat_, POLLIN, 0},
-                                    {SteadyClock::now() < rest_until_ ? -1 : listener_, POLLIN, 0}};
+                                    {SteadyClock::now() < rest_until_ ? -1 : listener_, POLLIN, 0},
+                                    {answers_.event_fd(), POLLIN, 0}};
       for (const Client& client : clients_) polled.push_back({client.fd, client.events(), 0});
       if (::poll(polled.data(), polled.size(), wait_ms(next_tick)) < 0) continue;
       if (polled[1].revents != 0) beat();
       auto client = clients_.begin();
-      for (std::size_t i = 3; i < polled.size(); ++i, ++client) {
+      for (std::size_t i = 4; i < polled.size(); ++i, ++client) {
         if (polled[i].revents != 0) serve(*client);
       }
       if (polled[0].revents != 0) finish_barriers();
+      if (polled[3].revents != 0) finish_answers();
       if (polled[2].revents != 0) accept();
       drop_clients();
     }
@@ -139,7 +151,7 @@ class RequestServer::Impl {
     auto end = next_tick;
     if (rest_until_ > SteadyClock::now()) end = std::min(end, rest_until_);
     for (const Client& client : clients_) {
-      if (client.ticket == 0) end = std::min(end, client.deadline);
+      if (!client.waits()) end = std::min(end, client.deadline);
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - SteadyClock::now());
     return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kTickMs));
@@ -174,15 +186,16 @@ class RequestServer::Impl {
 
   void serve(Client& client) {
     if (!client.answer.empty()) return client.send();
-    if (client.ticket != 0) {
-      client.is_done = true;  // gone before its barrier was
+    if (client.waits()) {
+      if (client.answer_from != 0) answers_.cancel(client.answer_from);
+      client.is_done = true;  // gone before its answer was
       return;
     }
     client.receive();
     const std::size_t end = client.request.find('\n');
-    if (end != std::string::npos && end <= kRequestSizeMax) {
+    if (end != std::string::npos && end <= client.request_size_max()) {
       answer(client, std::string_view(client.request).substr(0, end));
-    } else if (client.request.size() > kRequestSizeMax) {
+    } else if (client.request.size() > client.request_size_max()) {
       client.reply(failure_json("the request is too long"));
     }
   }
@@ -196,6 +209,10 @@ class RequestServer::Impl {
       client.reply(failure_json("only root may ask for a barrier"));
     } else if (request == "barrier") {
       client.ticket = barriers_.request();
+    } else if (request.starts_with('{') && client.is_root) {
+      client.answer_from = answers_.request(std::string(request));
+    } else if (request.starts_with('{')) {
+      client.reply(failure_json("only root may ask that"));
     } else {
       client.reply(failure_json("unknown request; there are ping, stats, barrier"));
     }
@@ -210,10 +227,17 @@ class RequestServer::Impl {
     }
   }
 
+  void finish_answers() {
+    for (AnswerRunner::Completion& done : answers_.take_completions()) {
+      for (Client& client : clients_)
+        if (client.answer_from == done.ticket) client.reply(std::move(done.answer));
+    }
+  }
+
   void drop_clients() {
     const auto now = SteadyClock::now();
     std::erase_if(clients_, [now](const Client& client) {
-      const bool drops = client.is_done || (client.ticket == 0 && now >= client.deadline);
+      const bool drops = client.is_done || (!client.waits() && now >= client.deadline);
       if (drops) ::close(client.fd);
       return drops;
     });
@@ -223,6 +247,7 @@ class RequestServer::Impl {
   int heartbeat_;
   const RequestHandlers handlers_;
   BarrierRunner barriers_;
+  AnswerRunner answers_;
   std::list<Client> clients_;
   SteadyClock::time_point rest_until_;
   std::thread thread_;

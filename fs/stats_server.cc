@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "fs/admin_requests.h"
+
 namespace kvsyncfs {
 namespace {
 
@@ -32,6 +34,9 @@ Status StatsServer::start() {
   RequestHandlers handlers;
   handlers.stats = [this] { return report(); };
   handlers.barrier = [this] { return engine_.sync_all(); };
+  handlers.admin = [this](std::string_view request) {
+    return answer_admin(engine_.admin(), request);
+  };
   handlers.tick = [this] { remember(); };
   server_ = std::make_unique<RequestServer>(files_->fd(), heartbeat_, std::move(handlers));
   return server_->start();

@@ -1,6 +1,6 @@
-// The daemon's side of kvsyncfs-stat(8) and of umount: counters and barriers on a Unix socket
-// (fs/run_files.h), by requests of one line (fs/request_server.h). Costs the data path nothing: it
-// reads counters when somebody asks, and every 5 s for the history.
+// The daemon's side of kvsyncfs-stat(8), kvsyncfs-ctl(8) and umount: counters, barriers and what an
+// operator asks, on a Unix socket (fs/run_files.h), by requests of one line (fs/request_server.h).
+// Costs the data path nothing: it reads counters when somebody asks, and every 5 s for the history.
 // Thread: one, which makes and ends it.
 #pragma once
 

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <boost/json.hpp>
 
+#include "tools/ctl_table.h"
 #include "tools/stat_units.h"
 
 namespace kvsyncfs {
@@ -13,8 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kColumns = 8;
-using Row = std::array<std::string, kColumns>;
+using Row = std::vector<std::string>;
 
 Row row_of(const ClusterConfig& config, const ClusterNode& node) {
   const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
@@ -41,16 +39,7 @@ std::string nodes_table(const ClusterConfig& config, const std::vector<ClusterNo
   std::vector<Row> rows = {
       {"NODE", "ID", "RACK", "STATE", "ADDRESSES", "CAPACITY", "FREE", "VERSION"}};
   for (const ClusterNode& node : nodes) rows.push_back(row_of(config, node));
-  std::array<std::size_t, kColumns> widths{};
-  for (const Row& row : rows)
-    for (std::size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i + 1 < kColumns; ++i)
-      text += fmt::format("{:<{}}  ", row[i], widths[i]);
-    text += row.back() + "\n";
-  }
-  return text;
+  return table(rows);
 }
 
 std::string nodes_json(const ClusterConfig& config, const std::vector<ClusterNode>& nodes) {

@@ -10,11 +10,14 @@ namespace kvsyncfs {
 
 enum class CtlCommand {
   kNodes,  ///< asks etcd
+  kFlush,  ///< asks the daemon, as the next ones
+  kLocate,
 };
 
 struct CtlOptions {
-  std::string store;
+  std::string store;  ///< or its mount
   CtlCommand command = CtlCommand::kNodes;
+  std::string argument;  ///< PATH or NODE, of a command that takes one
   bool json = false, help = false, version = false;
 };
 

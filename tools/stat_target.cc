@@ -53,7 +53,8 @@ Result<ResolvedPath> resolve(std::string_view path, std::string_view working,
     }
     const std::string next = here + "/" + part;
     if (auto mount = mount_at(mounts, next); mount && mount->type == kMountType) {
-      return ResolvedPath{next, std::move(mount)};
+      std::erase(ahead, ".");
+      return ResolvedPath{next, std::move(mount), fmt::format("{}", fmt::join(ahead, "/"))};
     }
     const auto target = link(next);
     if (!target) {
@@ -67,6 +68,11 @@ Result<ResolvedPath> resolve(std::string_view path, std::string_view working,
     if (target->starts_with('/')) here.clear();
   }
   return ResolvedPath{here.empty() ? "/" : here, std::nullopt};
+}
+
+Result<ResolvedPath> resolve(std::string_view path) {
+  KVSYNCFS_ASSIGN(const auto mounts, read_mount_table());
+  return resolve(path, working_folder(), mounts, read_link);
 }
 
 Result<Target> find_target(std::string_view path) {

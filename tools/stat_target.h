@@ -20,11 +20,14 @@ using ReadLink = std::function<std::optional<std::string>(const std::string& pat
 struct ResolvedPath {
   std::string path;                 ///< absolute, without links, "." and ".."
   std::optional<MountEntry> mount;  ///< the volume's mount that it lies on
+  std::string rest = {};            ///< what of the way lies on it: "a/b", its "." taken out
 };
 /// Follows `path` (from the folder `working`, if it is relative) step by step and stops where it
 /// enters a mount of type kMountType. Errors: kInvalid (more than 40 links).
 Result<ResolvedPath> resolve(std::string_view path, std::string_view working,
                              const std::vector<MountEntry>& mounts, const ReadLink& read_link);
+/// The same, as this process sees the system. Errors: also kIo.
+Result<ResolvedPath> resolve(std::string_view path);
 
 struct Target {
   std::string socket;

@@ -45,6 +45,11 @@ class Shard {
     return true;
   }
 
+  bool contains(const PageKey& key, std::uint64_t h) {
+    std::lock_guard lock(mutex_);
+    return slots_[find(key, h)] != kEmpty;
+  }
+
   void insert(const PageKey& key, std::uint64_t h, Bytes bytes) {
     std::lock_guard lock(mutex_);
     if (slots_[find(key, h)] != kEmpty) return;
@@ -156,6 +161,12 @@ bool PageCache::read(PageKey key, std::size_t offset, MutableBytes out) {
   if (!impl_) return false;
   const std::uint64_t h = hash(key);
   return impl_->shard(h).read(key, h, offset, out);
+}
+
+bool PageCache::contains(PageKey key) const {
+  if (!impl_) return false;
+  const std::uint64_t h = hash(key);
+  return impl_->shard(h).contains(key, h);
 }
 
 void PageCache::insert(PageKey key, Bytes page) {

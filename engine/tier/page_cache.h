@@ -33,6 +33,8 @@ class PageCache {
 
   /// Copies page bytes [offset, offset + out.size()) to `out` if the page is here; false if not.
   bool read(PageKey key, std::size_t offset, MutableBytes out);
+  /// Whether the page is here; to be asked is no use of it.
+  bool contains(PageKey key) const;
   /// Puts a verified page in; `page` has kPageSize bytes. A page that is here already stays.
   void insert(PageKey key, Bytes page);
 

@@ -75,6 +75,7 @@ class FakeEngine : public Engine {
   Status sync(InodeId) override { return kNone; }
   Status flush(InodeId) override { return {}; }
   Status sync_all() override { return kNone; }
+  EngineAdmin& admin() override { std::abort(); }
   std::uint64_t begin_lock(LockDone) override { return 0; }
   void lock(std::uint64_t, const LockRange&, LockType, bool) override {}
   void cancel_lock(std::uint64_t) override {}

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
@@ -80,6 +81,11 @@ class Requests : public ::testing::Test {
     RequestHandlers handlers;
     handlers.stats = [] { return std::string(1 << 20, 's'); };
     handlers.barrier = [this] { return gate_.pass(); };
+    handlers.admin = [this](std::string_view request) {
+      if (request == "{slow}") static_cast<void>(gate_.pass());
+      ++admin_answers_;
+      return "you said " + std::string(request) + "\n";
+    };
     server_.emplace(files_.fd(), heartbeat_[0], std::move(handlers));
     ASSERT_TRUE(server_->start());
   }
@@ -105,6 +111,7 @@ class Requests : public ::testing::Test {
 
   TempFolder folder_;
   Gate gate_;
+  std::atomic<int> admin_answers_ = 0;
   RunFiles files_;
   int heartbeat_[2] = {-1, -1};
   std::optional<RequestServer> server_;
@@ -146,6 +153,32 @@ TEST_F(Requests, BarrierAnswersWhenItIsDoneAndPingsGoOnMeanwhile) {
   EXPECT_EQ(barrier.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   gate_.open();
   EXPECT_EQ(barrier.get(), "{\"ok\":true}\n");
+}
+
+TEST_F(Requests, JsonIsAnsweredWhileABarrierAndPingsGoOn) {
+  EXPECT_EQ(answer("{a}"), "you said {a}\n");
+  const std::string large = "{" + std::string(20'000, 'p') + "}";
+  EXPECT_EQ(answer(large), "you said " + large + "\n");
+  EXPECT_NE(answer("{" + std::string(40'000, 'p')).find("too long"), std::string::npos);
+  auto slow = answer_later("{slow}");
+  gate_.wait_for_entry(1);
+  EXPECT_TRUE(answer("ping").starts_with("{\"ok\":true"));
+  gate_.open();
+  EXPECT_EQ(slow.get(), "you said {slow}\n");
+}
+
+TEST_F(Requests, JsonThatNobodyWaitsForIsNotBegun) {
+  auto slow = answer_later("{slow}");
+  gate_.wait_for_entry(1);
+  const int fd = connect();
+  ::send(fd, "{left}\n", 7, 0);
+  EXPECT_TRUE(answer("ping").starts_with("{\"ok\":true"));  // so it was read as well
+  ::close(fd);
+  EXPECT_TRUE(answer("ping").starts_with("{\"ok\":true"));  // and its end was seen
+  gate_.open();
+  slow.get();
+  EXPECT_EQ(answer("{next}"), "you said {next}\n");
+  EXPECT_EQ(admin_answers_, 2);
 }
 
 TEST_F(Requests, BarrierThatFailsSaysWhy) {

@@ -14,7 +14,8 @@ import time
 
 SANITIZERS = ('ASAN_OPTIONS', 'LSAN_OPTIONS', 'TSAN_OPTIONS', 'UBSAN_OPTIONS')
 GIVEN = {name: os.environ.get(name) for name in SANITIZERS}
-TOOLS = ('kvsyncfs', 'mkfs.kvsyncfs', 'fsck.kvsyncfs', 'kvsyncfs-stat', 'umount.fuse.kvsyncfs')
+TOOLS = ('kvsyncfs', 'mkfs.kvsyncfs', 'fsck.kvsyncfs', 'kvsyncfs-stat', 'kvsyncfs-ctl')
+TOOLS += ('umount.fuse.kvsyncfs',)
 FOLDERS = ('', 'fs', 'mkfs', 'tools', 'bin', 'sbin')
 OPTIONS = 'allow_other,default_permissions'
 

@@ -2,6 +2,7 @@
 
 #include <boost/json.hpp>
 
+#include "tools/ctl_locate.h"
 #include "tools/ctl_nodes.h"
 #include "tools/ctl_options.h"
 
@@ -18,6 +19,10 @@ TEST(CtlOptions, AStoreACommandAndOptionsInAnyOrder) {
     EXPECT_TRUE(options->json);
   }
   EXPECT_FALSE(parse_ctl_options({"/s", "nodes"})->json);
+  const auto locate = parse_ctl_options({"/s", "locate", "a b/c"});
+  ASSERT_TRUE(locate);
+  EXPECT_EQ(locate->command, CtlCommand::kLocate);
+  EXPECT_EQ(locate->argument, "a b/c");
   EXPECT_TRUE(parse_ctl_options({"--help"})->help);
   EXPECT_TRUE(parse_ctl_options({"-V"})->version);
   EXPECT_NE(ctl_help().find("  nodes "), std::string::npos);
@@ -29,6 +34,8 @@ TEST(CtlOptions, ErrorsNameTheArgument) {
       {{"/s"}, "command"},
       {{"/s", "frobnicate"}, "'frobnicate'"},
       {{"/s", "nodes", "more"}, "more"},
+      {{"/s", "locate"}, "PATH"},
+      {{"/s", "locate", "a", "b"}, "b"},
       {{"/s", "nodes", "--frobnicate"}, "--frobnicate"}};
   for (const auto& [words, named] : cases) {
     const auto options = parse_ctl_options(words);
@@ -79,6 +86,34 @@ TEST_F(CtlNodes, JsonTellsOfAMemberWhatOneThatIsAwayDoesNotTell) {
   EXPECT_EQ(b.at("state"), "away");
   EXPECT_EQ(b.at("this"), false);
   EXPECT_FALSE(b.contains("addresses"));
+}
+
+boost::json::object location() {
+  return boost::json::parse(R"({"inode":7,"size_bytes":20480,"dirty_bytes":4096,"extents":[
+      {"offset":0,"length":4096,"segment":5,"segment_offset":4096,"owner":1,"holders":[1,3],
+       "here":true,"pages":1,"pages_in_memory":1},
+      {"offset":4096,"length":4096,"segment":6,"segment_offset":4096,"owner":3,"holders":[3],
+       "here":false,"pages":1,"pages_in_memory":0},
+      {"offset":8192,"length":4096,"segment":5,"segment_offset":8192,"owner":1,"holders":[1],
+       "here":false,"pages":1,"pages_in_memory":0},
+      {"offset":12288,"length":8192,"segment":0,"segment_offset":0,"owner":0,"holders":[]}],
+      "nodes":[{"id":1,"name":"alpha","lives":true},{"id":3,"name":"","lives":false}]})")
+      .as_object();
+}
+
+TEST(CtlLocate, EachExtentWithWhoHasItAndWhereAReadFindsIt) {
+  EXPECT_EQ(location_table("a/b", location()),
+            "/a/b: 20480 bytes, inode 7, 4 extents, 4 KiB in memory and in no segment yet\n"
+            "OFFSET  LENGTH  SEGMENT  AT    OWNER          HOLDERS              FOUND     MEMORY\n"
+            "0       4096    5        4096  alpha          alpha,node 3 (away)  memory    1/1\n"
+            "4096    4096    6        4096  node 3 (away)  node 3 (away)        nowhere   0/1\n"
+            "8192    4096    5        8192  alpha          alpha                peer      0/1\n"
+            "12288   8192    -        -     -              -                    reserved  0/0\n");
+}
+
+TEST(CtlLocate, AnAnswerThatTellsNothingIsShownAsSuch) {
+  const auto nonsense = boost::json::parse(R"({"extents":[3,{"holders":["x"]}]})").as_object();
+  EXPECT_TRUE(location_table("f", nonsense).starts_with("/f: 0 bytes"));
 }
 
 }  // namespace

@@ -53,6 +53,14 @@ TEST(StatTarget, MountIsFoundFromAnyPathOnIt) {
   EXPECT_EQ(resolved("/mnt/a b\\c", links), "/mnt/a b\\c on 52");
 }
 
+TEST(StatTarget, TheWayOnTheMountIsKept) {
+  Links links({});
+  const auto mounts = parse_mount_table(kTable);
+  EXPECT_EQ(resolve("/mnt/kv/a/./b/", "/", mounts, links.reader())->rest, "a/b");
+  EXPECT_EQ(resolve("c", "/mnt/kv/a", mounts, links.reader())->rest, "a/c");
+  EXPECT_EQ(resolve("/mnt/kv", "/", mounts, links.reader())->rest, "");
+}
+
 TEST(StatTarget, TheMountItselfIsNeverTouched) {
   Links links({});
   resolved("/mnt/kv/a/b", links);

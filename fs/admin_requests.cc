@@ -1,0 +1,108 @@
+#include "fs/admin_requests.h"
+
+#include <array>
+#include <boost/json.hpp>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace kvsyncfs {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kExtentsMax = 4096;  // of one answer
+
+/// The arguments of a request. One that is missing or of another kind is as if it were not given:
+/// what needs it refuses its value.
+class Arguments {
+ public:
+  explicit Arguments(const json::object& object) : object_(object) {}
+  std::string_view text(const char* name) const {
+    const json::value* value = object_.if_contains(name);
+    return value != nullptr && value->is_string() ? std::string_view(value->get_string())
+                                                  : std::string_view();
+  }
+  std::uint64_t number(const char* name) const {
+    const json::value* value = object_.if_contains(name);
+    json::error_code no_number;
+    const auto number = value ? value->to_number<std::uint64_t>(no_number) : 0;
+    return no_number ? 0 : number;
+  }
+
+ private:
+  const json::object& object_;
+};
+
+json::array to_json(const std::vector<NodeId>& nodes) {
+  json::array array;
+  for (const NodeId node : nodes) array.push_back(node.value);
+  return array;
+}
+
+json::array to_json(const std::vector<NodeView>& nodes) {
+  json::array array;
+  for (const NodeView& node : nodes)
+    array.push_back(
+        json::object{{"id", node.id.value}, {"name", node.name}, {"lives", node.lives}});
+  return array;
+}
+
+json::object to_json(const LocatedExtent& extent) {
+  return {{"offset", extent.file_offset},
+          {"length", extent.length},
+          {"segment", extent.segment.value},
+          {"segment_offset", extent.segment_offset},
+          {"sealed", extent.is_sealed},
+          {"owner", extent.owner.value},
+          {"holders", to_json(extent.holders)},
+          {"here", extent.is_here},
+          {"pages", extent.pages},
+          {"pages_in_memory", extent.pages_in_memory}};
+}
+
+Result<json::object> locate(EngineAdmin& admin, const Arguments& arguments) {
+  KVSYNCFS_ASSIGN(const FileLocation location,
+                  admin.locate(arguments.text("path"), arguments.number("offset"), kExtentsMax));
+  json::array extents;
+  for (const LocatedExtent& extent : location.extents) extents.push_back(to_json(extent));
+  return json::object{{"inode", location.inode.value},
+                      {"size_bytes", location.size_bytes},
+                      {"dirty_bytes", location.dirty_bytes},
+                      {"extents", std::move(extents)},
+                      {"next", location.next},
+                      {"nodes", to_json(location.nodes)}};
+}
+
+struct Deed {
+  std::string_view name;
+  Result<json::object> (*act)(EngineAdmin&, const Arguments&);
+};
+constexpr std::array kDeeds = {
+    Deed{"locate", locate},
+};
+
+Result<json::object> act(EngineAdmin& admin, std::string_view request) {
+  json::parse_options options;
+  options.allow_invalid_utf8 = true;
+  json::error_code broken;
+  const json::value value = json::parse(request, broken, {}, options);
+  if (broken || !value.is_object()) return Error(Code::kInvalid, "the request is not JSON");
+  const Arguments arguments(value.get_object());
+  const std::string_view name = arguments.text("do");
+  for (const Deed& deed : kDeeds)
+    if (deed.name == name) return deed.act(admin, arguments);
+  return Error(Code::kUnsupported, "'" + std::string(name) + "': this daemon does not know it");
+}
+
+}  // namespace
+
+std::string answer_admin(EngineAdmin& admin, std::string_view request) {
+  auto answer = act(admin, request);
+  if (!answer)
+    return json::serialize(json::object{{"ok", false}, {"error", describe(answer.error())}}) + "\n";
+  answer->emplace("ok", true);
+  return json::serialize(*answer) + "\n";
+}
+
+}  // namespace kvsyncfs

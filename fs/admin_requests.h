@@ -1,0 +1,18 @@
+// The requests of kvsyncfs-ctl to a daemon as JSON, one object a line: "do" names what is asked,
+// the rest are its arguments. The answer is an object with "ok", and either "error" (one line) or
+// what was asked. Bytes of paths and names that are not UTF-8 travel as they are. Thread: any.
+//
+//   {"do":"locate","path":P,"offset":N}     FileLocation
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/engine_admin.h"
+
+namespace kvsyncfs {
+
+/// One line.
+std::string answer_admin(EngineAdmin& admin, std::string_view request);
+
+}  // namespace kvsyncfs

@@ -117,9 +117,11 @@ class SegmentStore {
 
   /// Appends the runs, packed back to back from a fresh page. Runs are borrowed for the call. A run
   /// whose memory and size are page aligned is written without a copy. Each part never crosses a
-  /// checksum page. An empty run is not placed. After an error, what was written of this call is
-  /// forgotten. In a cluster all of it is on stable storage, here and on the other holders. Errors:
-  /// kNoSpace (cleaner stream only), kIo, kReadOnly, those of the hooks.
+  /// checksum page. An empty run is not placed. Calls that wait for one another share a batch: their
+  /// whole pages come first, then the rest of all, packed; an error is then that of all. After an
+  /// error, what was written of this call is forgotten. In a cluster all of it is on stable
+  /// storage, here and on the other holders. Errors: kNoSpace (cleaner stream only), kIo,
+  /// kReadOnly, those of the hooks.
   virtual Result<std::vector<Placed>> append(Stream stream, std::span<const Bytes> runs) = 0;
 
   /// A batch of a segment that another node appends to, as it lies there from `page` on, on stable

@@ -24,8 +24,75 @@ SegmentWriter::SegmentWriter(Stream stream, Disk& disk, const StoreOptions& opti
       segment_pages_(static_cast<std::uint32_t>(options.segment_size_bytes / kPageSize)),
       builder_(options.volume_tag) {}
 
+/// The first of those who wait writes for as many as fit into one batch.
 Result<std::vector<Placed>> SegmentWriter::append(std::span<const Bytes> runs) {
+  Waiting own{runs, {}, {}, false};
+  std::unique_lock lock(queue_mutex_);
+  queue_.push_back(&own);
+  for (;;) {
+    written_.wait(lock, [&] { return own.done || !is_led_; });
+    if (own.done) break;
+    is_led_ = true;
+    const std::vector<Waiting*> group = take_group();
+    lock.unlock();
+    append_group(group);
+    lock.lock();
+    for (Waiting* waiting : group) waiting->done = true;
+    is_led_ = false;
+    written_.notify_all();
+  }
+  if (!own.status) return own.status.error();
+  return std::move(own.placed);
+}
+
+std::vector<SegmentWriter::Waiting*> SegmentWriter::take_group() {
+  std::vector<Waiting*> group;
+  std::uint64_t room = kPagesPerBatchMax * kPageSize;
+  while (!queue_.empty()) {
+    std::uint64_t size = 0;
+    for (const Bytes run : queue_.front()->runs) size += round_up(run.size(), kPageSize);
+    if (!group.empty() && size > room) break;
+    room -= std::min(room, size);
+    group.push_back(queue_.front());
+    queue_.pop_front();
+  }
+  return group;
+}
+
+/// Whole pages of all first, then the rest, which would misalign them.
+void SegmentWriter::append_group(std::span<Waiting* const> group) {
   std::lock_guard lock(mutex_);
+  if (group.size() == 1) {
+    auto placed = append_runs(group[0]->runs);
+    if (placed)
+      group[0]->placed = std::move(*placed);
+    else
+      group[0]->status = placed.error();
+    return;
+  }
+  struct Source {
+    Waiting* waiting;
+    std::size_t run;
+  };
+  std::vector<Source> sources;
+  for (Waiting* waiting : group)
+    for (std::size_t i = 0; i < waiting->runs.size(); ++i) sources.push_back({waiting, i});
+  std::stable_partition(sources.begin(), sources.end(), [](const Source& s) {
+    return s.waiting->runs[s.run].size() % kPageSize == 0;
+  });
+  std::vector<Bytes> runs;
+  for (const Source& s : sources) runs.push_back(s.waiting->runs[s.run]);
+  const auto placed = append_runs(runs);
+  for (Waiting* waiting : group)
+    if (!placed) waiting->status = placed.error();
+  if (!placed) return;
+  for (const Placed& p : *placed) {
+    Placed& own = sources[p.run].waiting->placed.emplace_back(p);
+    own.run = sources[p.run].run;
+  }
+}
+
+Result<std::vector<Placed>> SegmentWriter::append_runs(std::span<const Bytes> runs) {
   std::vector<Placed> placed;
   int losses = 0;
   for (RunCursor cursor(runs); !cursor.done();) {

@@ -1,8 +1,13 @@
 // One stream's open segment: fills it batch by batch, seals it and opens the next.
-// Thread: any; one mutex, held over the write and over the hooks. Nothing that a read or a sync
-// needs is locked meanwhile.
+//
+// Appends that come while one is being written go together in the next batch: in a cluster each
+// batch costs a sync here and one at every other holder. Thread: any; one mutex, held over the
+// write and over the hooks, and before it the queue's, a leaf. Nothing that a read or a sync needs
+// is locked meanwhile.
 #pragma once
 
+#include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -25,6 +30,15 @@ class SegmentWriter {
   Status finish(SegmentId id);
 
  private:
+  struct Waiting {  ///< an append; on its caller's stack
+    std::span<const Bytes> runs;
+    std::vector<Placed> placed;
+    Status status;
+    bool done = false;
+  };
+  std::vector<Waiting*> take_group();  ///< from the queue; queue_mutex_ is held
+  void append_group(std::span<Waiting* const> group);
+  Result<std::vector<Placed>> append_runs(std::span<const Bytes> runs);  ///< mutex_ is held
   std::uint32_t pages_left() const { return segment_ ? segment_pages_ - next_page_ : 0; }
   Status prepare();  // an open segment that takes a batch
   Status seal();
@@ -39,6 +53,11 @@ class SegmentWriter {
   Syncer& syncer_;
   StoreCounts& counts_;
   const std::uint32_t segment_pages_;
+
+  std::mutex queue_mutex_;
+  std::condition_variable written_;  ///< with queue_mutex_
+  std::deque<Waiting*> queue_;
+  bool is_led_ = false;  ///< one of those who wait writes
 
   std::mutex mutex_;
   BatchBuilder builder_;

@@ -48,7 +48,7 @@ class ClusterStore final : public OpenStore {
   Clock& clock_;
   Random& random_;
   std::string uuid_;
-  std::unique_ptr<etcd::GatewayClient> etcd_;
+  std::unique_ptr<etcd::GrpcClient> etcd_;
   std::unique_ptr<TcpTransport> transport_;
   TaskThreads tasks_, network_;
   std::unique_ptr<ClusterSeams> seams_;

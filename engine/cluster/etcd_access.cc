@@ -18,9 +18,9 @@ Result<std::string> read_password(Disk& disk, const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<etcd::GatewayClient>> connect_etcd(Disk& disk, Clock& clock,
-                                                          const ClusterConfig& config) {
-  etcd::GatewayOptions options;
+Result<std::unique_ptr<etcd::GrpcClient>> connect_etcd(Disk& disk, Clock& clock,
+                                                       const ClusterConfig& config) {
+  etcd::GrpcOptions options;
   options.endpoints = config.endpoints;
   options.tls = config.tls;
   options.ca_file = config.ca_file;
@@ -30,7 +30,7 @@ Result<std::unique_ptr<etcd::GatewayClient>> connect_etcd(Disk& disk, Clock& clo
   if (!config.user.empty()) {
     KVSYNCFS_ASSIGN(options.password, read_password(disk, config.password_file));
   }
-  return etcd::GatewayClient::make(clock, std::move(options));
+  return etcd::GrpcClient::make(clock, std::move(options));
 }
 
 Error with_endpoints(const ClusterConfig& config, const Error& error) {

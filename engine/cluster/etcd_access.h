@@ -8,15 +8,15 @@
 #include "engine/env/clock.h"
 #include "engine/env/disk.h"
 #include "engine/format/cluster_config.h"
-#include "engine/log/etcd/gateway_client.h"
+#include "engine/log/etcd/grpc_client.h"
 
 namespace kvsyncfs {
 
 /// Reads the files that the configuration names, and connects nowhere yet. The clock outlives the
 /// client. Errors: kInvalid (an endpoint, a password that is empty or too long), kAccess (a
 /// certificate or key), those of reading the password.
-Result<std::unique_ptr<etcd::GatewayClient>> connect_etcd(Disk& disk, Clock& clock,
-                                                          const ClusterConfig& config);
+Result<std::unique_ptr<etcd::GrpcClient>> connect_etcd(Disk& disk, Clock& clock,
+                                                       const ClusterConfig& config);
 
 /// An error of an EtcdClient, with the endpoints that were asked in front.
 Error with_endpoints(const ClusterConfig& config, const Error& error);

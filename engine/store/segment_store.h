@@ -117,10 +117,10 @@ class SegmentStore {
 
   /// Appends the runs, packed back to back from a fresh page. Runs are borrowed for the call. A run
   /// whose memory and size are page aligned is written without a copy. Each part never crosses a
-  /// checksum page. An empty run is not placed. Calls that wait for one another share a batch: their
-  /// whole pages come first, then the rest of all, packed; an error is then that of all. After an
-  /// error, what was written of this call is forgotten. In a cluster all of it is on stable
-  /// storage, here and on the other holders. Errors: kNoSpace (cleaner stream only), kIo,
+  /// checksum page. An empty run is not placed. Calls that wait for one another share a batch:
+  /// their whole pages come first, then the rest of all, packed; an error is then that of all.
+  /// After an error, what was written of this call is forgotten. In a cluster all of it is on
+  /// stable storage, here and on the other holders. Errors: kNoSpace (cleaner stream only), kIo,
   /// kReadOnly, those of the hooks.
   virtual Result<std::vector<Placed>> append(Stream stream, std::span<const Bytes> runs) = 0;
 

@@ -12,7 +12,7 @@
 
 #include "engine/env/real.h"
 #include "engine/log/etcd/etcd_log.h"
-#include "engine/log/etcd/gateway_client.h"
+#include "engine/log/etcd/grpc_client.h"
 #include "tests/cluster/etcd_server.h"
 #include "tests/lib/temp_folder.h"
 
@@ -51,7 +51,7 @@ class EtcdLogCluster : public ::testing::Test {
       return applied;
     }
 
-    std::unique_ptr<etcd::GatewayClient> client;
+    std::unique_ptr<etcd::GrpcClient> client;
     std::unique_ptr<EtcdLog> log;
     std::mutex mutex;
     Entries applied;
@@ -81,18 +81,18 @@ class EtcdLogCluster : public ::testing::Test {
         .has_value();
   }
 
-  etcd::GatewayOptions gateway_options() const {
-    etcd::GatewayOptions options;
+  etcd::GrpcOptions grpc_options() const {
+    etcd::GrpcOptions options;
     options.endpoints = servers->endpoints();
     options.tls = servers->has_tls();
     return options;
   }
-  std::unique_ptr<etcd::GatewayClient> make_client(etcd::GatewayOptions options) {
-    auto client = etcd::GatewayClient::make(*clock, std::move(options));
+  std::unique_ptr<etcd::GrpcClient> make_client(etcd::GrpcOptions options) {
+    auto client = etcd::GrpcClient::make(*clock, std::move(options));
     EXPECT_TRUE(client);
     return std::move(*client);
   }
-  std::unique_ptr<etcd::GatewayClient> make_client() { return make_client(gateway_options()); }
+  std::unique_ptr<etcd::GrpcClient> make_client() { return make_client(grpc_options()); }
 
   EtcdLogOptions log_options(const std::string& name) {
     EtcdLogOptions options;
@@ -103,10 +103,10 @@ class EtcdLogCluster : public ::testing::Test {
   }
 
   /// Opens and starts; entries up to `applied` come from `before`.
-  Result<std::unique_ptr<Node>> try_node(EtcdLogOptions options, etcd::GatewayOptions gateway,
+  Result<std::unique_ptr<Node>> try_node(EtcdLogOptions options, etcd::GrpcOptions grpc,
                                          const Entries& before = {}) {
     auto node = std::make_unique<Node>();
-    node->client = make_client(std::move(gateway));
+    node->client = make_client(std::move(grpc));
     node->applied = before;
     KVSYNCFS_ASSIGN(node->log, EtcdLog::open(*node->client, *clock, std::move(options)));
     KVSYNCFS_TRY(node->log->start({before.size()},
@@ -119,7 +119,7 @@ class EtcdLogCluster : public ::testing::Test {
     return node;
   }
   std::unique_ptr<Node> make_node(const std::string& name, const Entries& before = {}) {
-    auto node = try_node(log_options(name), gateway_options(), before);
+    auto node = try_node(log_options(name), grpc_options(), before);
     EXPECT_TRUE(node) << describe(node.error());
     return node ? std::move(*node) : nullptr;
   }

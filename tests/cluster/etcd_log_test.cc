@@ -3,8 +3,9 @@
 #include <cstdlib>
 #include <set>
 
-#include "engine/log/etcd/gateway_json.h"
-#include "engine/log/etcd/http_connection.h"
+#include "engine/log/etcd/grpc_connection.h"
+#include "engine/log/etcd/grpc_messages.h"
+#include "engine/log/etcd/protobuf.h"
 #include "tests/cluster/etcd_fixture.h"
 
 namespace kvsyncfs {
@@ -70,7 +71,7 @@ TEST_F(EtcdLogCluster, WithoutQuorumAnAppendTimesOutAndIsThereOnceAfterwards) {
   EtcdLogOptions options = log_options("a");
   options.timeout_ns = kSecond;
   options.request_timeout_ns = kSecond / 4;
-  auto made = try_node(options, gateway_options());
+  auto made = try_node(options, grpc_options());
   ASSERT_TRUE(made) << describe(made.error());
   Node& node = **made;
   append(node, "before");
@@ -114,7 +115,7 @@ TEST_F(EtcdLogCluster, TrimmedBatchesGoAndWhoNeedsThemIsToldSo) {
   start_servers(1);
   EtcdLogOptions options = log_options("a");
   options.window = 16;
-  auto made = try_node(options, gateway_options());
+  auto made = try_node(options, grpc_options());
   ASSERT_TRUE(made);
   Node& node = **made;
   append_many(node, "x", 200);
@@ -129,11 +130,11 @@ TEST_F(EtcdLogCluster, TrimmedBatchesGoAndWhoNeedsThemIsToldSo) {
   EXPECT_LT(left->count, 110);
   options = log_options("b");
   options.window = 16;
-  const auto behind = try_node(options, gateway_options());
+  const auto behind = try_node(options, grpc_options());
   ASSERT_FALSE(behind);
   EXPECT_EQ(behind.error().code, Code::kStale);
   options.incarnation = ++incarnations;
-  const auto snapshot = try_node(options, gateway_options(), node.entries());
+  const auto snapshot = try_node(options, grpc_options(), node.entries());
   ASSERT_TRUE(snapshot) << describe(snapshot.error());
   append(**snapshot, "more");
 }
@@ -173,7 +174,7 @@ TEST_F(EtcdLogCluster, ALeaseThatRanOutFencesAndIsInvalidBefore) {
   start_servers(1);
   EtcdLogOptions options = log_options("a");
   options.lease_ttl_s = 1;
-  auto made = try_node(options, gateway_options());
+  auto made = try_node(options, grpc_options());
   ASSERT_TRUE(made);
   Node& node = **made;
   const etcd::LogKeys keys("v", 1);
@@ -210,24 +211,31 @@ TEST_F(EtcdLogCluster, UserAndPasswordAreTheIdentity) {
   const std::string endpoint = servers->endpoints()[0];
   const auto port = static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.find(':') + 1)));
   auto admin =
-      etcd::HttpConnection::connect(*clock, {"127.0.0.1", "127.0.0.1", port}, nullptr, until());
+      etcd::GrpcConnection::connect(*clock, {"127.0.0.1", "127.0.0.1", port}, nullptr, until());
   ASSERT_TRUE(admin);
-  const auto ask = [&](const char* target, const std::string& body) {
-    const auto reply = (*admin)->post(target, body, {}, until());
-    ASSERT_TRUE(reply && reply->status == 200) << target << (reply ? reply->body : "");
+  std::string token;
+  const auto ask = [&](const std::string& method, const std::vector<std::string>& fields) {
+    etcd::ProtoWriter message;
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      message.bytes(static_cast<std::uint32_t>(i + 1), fields[i]);
+    const auto reply =
+        (*admin)->call("/etcdserverpb.Auth/" + method, message.text(), token, until());
+    ASSERT_TRUE(reply && reply->status == 0) << method << (reply ? reply->message : "");
   };
-  ask("/v3/auth/user/add", R"({"name":"root","password":"r"})");
-  ask("/v3/auth/role/add", R"({"name":"root"})");
-  ask("/v3/auth/user/grant", R"({"user":"root","role":"root"})");
-  ask("/v3/auth/user/add", R"({"name":"kv","password":"secret"})");
-  ask("/v3/auth/role/add", R"({"name":"kv"})");
-  ask("/v3/auth/role/grant", R"({"name":"kv","perm":{"permType":"READWRITE","key":")" +
-                                 etcd::to_base64("/kvsyncfs/v/") + R"(","range_end":")" +
-                                 etcd::to_base64("/kvsyncfs/v0") + R"("}})");
-  ask("/v3/auth/user/grant", R"({"user":"kv","role":"kv"})");
-  ask("/v3/auth/enable", "{}");
+  etcd::ProtoWriter permission;
+  permission.number(1, 2);  // to read and to write
+  permission.bytes(2, "/kvsyncfs/v/");
+  permission.bytes(3, "/kvsyncfs/v0");
+  ask("UserAdd", {"root", "r"});
+  ask("RoleAdd", {"root"});
+  ask("UserGrantRole", {"root", "root"});
+  ask("UserAdd", {"kv", "secret"});
+  ask("RoleAdd", {"kv"});
+  ask("RoleGrantPermission", {"kv", permission.text()});
+  ask("UserGrantRole", {"kv", "kv"});
+  ask("AuthEnable", {});
 
-  etcd::GatewayOptions options = gateway_options();
+  etcd::GrpcOptions options = grpc_options();
   const auto code_of = [&](const std::string& volume) {
     const Status made = format_etcd_log(*make_client(options), *clock, volume, 1, {});
     return made ? Code{} : made.error().code;
@@ -243,13 +251,11 @@ TEST_F(EtcdLogCluster, UserAndPasswordAreTheIdentity) {
   ASSERT_TRUE(node) << describe(node.error());
   (*node)->follow();
   append_many(**node, "x", 5);
-  const auto login =
-      (*admin)->post("/v3/auth/authenticate", etcd::login_json("root", "r"), {}, until());
-  ASSERT_TRUE(login && etcd::parse_login(login->body));
-  const auto changed =  // with that, the tokens of the user are worth nothing
-      (*admin)->post("/v3/auth/user/changepw", R"({"name":"kv","password":"secret"})",
-                     *etcd::parse_login(login->body), until());
-  ASSERT_TRUE(changed && changed->status == 200) << changed->body;
+  const auto login = (*admin)->call("/etcdserverpb.Auth/Authenticate",
+                                    etcd::encode_login("root", "r"), {}, until());
+  ASSERT_TRUE(login && etcd::parse_login(login->message));
+  token = *etcd::parse_login(login->message);
+  ask("UserChangePassword", {"kv", "secret"});  // the tokens of the user are worth nothing now
   append_many(**node, "y", 5);
   ASSERT_TRUE((*node)->log->trim({5}));
   EXPECT_GE((*node)->client->counters().logins, 2u);
@@ -266,7 +272,7 @@ TEST_F(EtcdLogCluster, TlsIsSpokenAndTheServersCertificateIsVerified) {
   }
   servers = std::make_unique<EtcdCluster>(folder.path(), 1, pem + ".crt", pem + ".key");
   ASSERT_TRUE(servers->wait_until_listening());
-  etcd::GatewayOptions options = gateway_options();
+  etcd::GrpcOptions options = grpc_options();
   options.ca_file = other + ".crt";
   const Status refused = format_etcd_log(*make_client(options), *clock, "v", 1, {});
   ASSERT_FALSE(refused);

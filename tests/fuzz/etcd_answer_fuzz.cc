@@ -2,10 +2,12 @@
 // encodes to the same bytes again. The first byte chooses the part.
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "engine/format/etcd_batch.h"
-#include "engine/log/etcd/gateway_json.h"
+#include "engine/log/etcd/grpc_messages.h"
+#include "engine/log/etcd/http2_session.h"
 #include "engine/log/etcd/log_keys.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -16,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   etcd::Txn txn;
   txn.success = {etcd::Put{"k", "v"}, etcd::Range{"k", {}}};
   txn.failure = {etcd::Range{"s", {}}};
-  switch (data[0] % 8) {
+  switch (data[0] % 9) {
     case 0:
       if (const auto entries = decode_etcd_batch(text))
         if (encode_etcd_batch(*entries) != text) std::abort();
@@ -35,13 +37,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       (void)etcd::parse_grant(text);
       break;
     case 5:
-      (void)etcd::parse_refusal(400, text, &flag);
+      (void)etcd::refusal(size % 20, text, &flag);
       (void)etcd::parse_login(text);
       break;
     case 6: {
       const etcd::LogKeys keys("v", 1);
       if (const auto name = keys.parse_batch(text))
         if (keys.parse_batch(keys.batch(*name)) != name) std::abort();
+      break;
+    }
+    case 8: {
+      etcd::Http2Session session;
+      std::string answer;
+      (void)session.start({"http", "etcd", "/etcdserverpb.KV/Range", {}, "request", false});
+      (void)session.take_output();
+      (void)session.feed(text);
+      (void)session.take_output();
+      (void)session.take_message(&answer);
+      (void)session.status(&answer);
       break;
     }
     default:

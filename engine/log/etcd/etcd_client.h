@@ -1,7 +1,7 @@
 // What the shared log needs of etcd v3: reads, transactions, leases, watches, compaction.
 //
 // The seam that lets the simulator put its own etcd under the log; the real maker is
-// gateway_client.h. Every call blocks its caller, at most until `deadline_ns` (Clock::boot_ns).
+// grpc_client.h. Every call blocks its caller, at most until `deadline_ns` (Clock::boot_ns).
 //
 // Invariants: 1. reads are linearizable; 2. a maker may repeat a read, but sends a change (txn,
 // grant_lease, compact) at most once, unless it knows that the first was not carried out; 3. so

@@ -1,12 +1,13 @@
-#include "engine/log/etcd/http_connection.h"
+#include "engine/log/etcd/grpc_connection.h"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 #include <chrono>
 #include <new>
@@ -14,23 +15,29 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/log/etcd/http2_session.h"
+
 namespace kvsyncfs::etcd {
 namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-namespace http = beast::http;
 using ErrorCode = beast::error_code;
 using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
+constexpr std::uint64_t kSendTimeoutNs = 1'000'000'000;  // what a stream has to say, a few bytes
+
 template <typename Stream>
-class Connection final : public HttpConnection {
+class Connection final : public GrpcConnection {
   static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
 
  public:
-  Connection(Clock& clock, HttpAddress address, asio::ssl::context* tls)
-      : clock_(clock), address_(std::move(address)), stream_(make(context_, tls)) {}
+  Connection(Clock& clock, GrpcAddress address, asio::ssl::context* tls)
+      : clock_(clock),
+        address_(std::move(address)),
+        authority_(fmt::format("{}:{}", address_.host, address_.port)),
+        stream_(make(context_, tls)) {}
 
   ~Connection() override {
     ErrorCode ignored;
@@ -50,6 +57,9 @@ class Connection final : public HttpConnection {
     socket.socket().set_option(asio::ip::tcp::no_delay(true), error);
     if (error) return fault(error);
     if constexpr (kTls) {
+      static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+      if (SSL_set_alpn_protos(stream_.native_handle(), kHttp2, sizeof kHttp2) != 0)
+        return Error(Code::kIo, "etcd " + address_.host + ": TLS");
       stream_.set_verify_callback(asio::ssl::host_name_verification(address_.host), error);
       if (!error && !is_numeric(address_.host) &&
           SSL_set_tlsext_host_name(stream_.native_handle(), address_.host.c_str()) != 1)
@@ -62,58 +72,56 @@ class Connection final : public HttpConnection {
     return {};
   }
 
-  Result<HttpReply> post(std::string_view target, std::string_view body,
-                         std::string_view authorization, std::uint64_t deadline_ns) override try {
-    KVSYNCFS_TRY(send(target, body, authorization, deadline_ns));
-    http::response_parser<http::string_body> parser;
-    parser.body_limit(kBodyMax);
-    KVSYNCFS_TRY(run(deadline_ns, [&](auto done) {
-      http::async_read(stream_, buffer_, parser,
-                       [done = std::move(done)](ErrorCode e, std::size_t) mutable { done(e); });
-    }));
-    auto reply = parser.release();
-    if (!reply.keep_alive()) usable_ = false;
-    return HttpReply{static_cast<int>(reply.result_int()), std::move(reply.body())};
+  Result<GrpcReply> call(std::string_view method, std::string_view message, std::string_view token,
+                         std::uint64_t deadline_ns) override try {
+    KVSYNCFS_TRY(start(method, message, token, false));
+    while (!session_.call_has_ended()) {
+      KVSYNCFS_TRY(send(deadline_ns));
+      if (session_.call_has_ended()) break;
+      std::size_t size = 0;
+      KVSYNCFS_TRY(run(deadline_ns, [&](auto done) {
+        stream_.async_read_some(asio::buffer(input_), [&size, done = std::move(done)](
+                                                          ErrorCode e, std::size_t n) mutable {
+          size = n;
+          done(e);
+        });
+      }));
+      KVSYNCFS_TRY(feed(size));
+    }
+    KVSYNCFS_TRY(send(deadline_ns));  // what HTTP/2 wants to say of what came
+    return ended(true);
   } catch (const std::bad_alloc&) {
-    return Error(Code::kNoMemory, "etcd: an answer");
+    return no_memory();
   }
 
-  bool usable() const override { return usable_; }
+  bool usable() const override { return usable_ && session_.usable(); }
 
-  Status start_stream(std::string_view target, std::string_view body,
-                      std::string_view authorization, std::uint64_t deadline_ns) override {
-    KVSYNCFS_TRY(send(target, body, authorization, deadline_ns));
-    stream_parser_.emplace();
-    stream_parser_->body_limit(boost::none);  // endless; what is not taken yet is bounded below
-    beast::get_lowest_layer(stream_).expires_never();
-    return {};
+  Status start_stream(std::string_view method, std::string_view message, std::string_view token,
+                      std::uint64_t deadline_ns) override try {
+    stream_request_ = message;
+    KVSYNCFS_TRY(start(method, stream_request_, token, true));
+    return send(deadline_ns);
+  } catch (const std::bad_alloc&) {
+    return no_memory();
   }
 
-  Result<std::string> next_line(int* status, std::uint64_t deadline_ns) override try {
+  Result<GrpcReply> next_message(std::uint64_t deadline_ns) override try {
+    GrpcReply reply;
     for (;;) {
       if (!reading_) {
-        std::string& body = stream_parser_->get().body();
-        const bool head = stream_parser_->is_header_done();
-        *status = head ? static_cast<int>(stream_parser_->get().result_int()) : 0;
-        const std::size_t end = head && *status == 200 ? body.find('\n', searched_) : body.npos;
-        if (end != body.npos) {
-          std::string line = body.substr(0, end);
-          body.erase(0, end + 1);
-          searched_ = 0;
-          return line;
-        }
-        searched_ = body.size();
-        if (body.size() > kBodyMax) return Error(Code::kCorrupt, "etcd: an endless line");
+        if (input_size_ > 0) KVSYNCFS_TRY(feed(std::exchange(input_size_, 0)));
+        KVSYNCFS_ASSIGN(const bool there, session_.take_message(&reply.message));
+        if (there) return reply;
         if (stream_error_) return fault(stream_error_);
-        if (stream_parser_->is_done())
-          return *status == 200 ? Result<std::string>(Error(Code::kIo, "etcd: the stream ended"))
-                                : Result<std::string>(std::move(body));
+        if (session_.call_has_ended()) return ended(false);
+        KVSYNCFS_TRY(send(clock_.boot_ns() + kSendTimeoutNs));
+        beast::get_lowest_layer(stream_).expires_never();
         reading_ = true;
-        http::async_read_some(stream_, buffer_, *stream_parser_,
-                              [this](ErrorCode error, std::size_t) {
-                                reading_ = false;
-                                stream_error_ = error;
-                              });
+        stream_.async_read_some(asio::buffer(input_), [this](ErrorCode error, std::size_t size) {
+          reading_ = false;
+          stream_error_ = error;
+          input_size_ = size;
+        });
       }
       // The read goes on over this call's end: nothing that comes is lost.
       const std::uint64_t now_ns = clock_.boot_ns();
@@ -124,7 +132,7 @@ class Connection final : public HttpConnection {
       if (reading_) return Error(Code::kTimeout, "etcd: nothing came");
     }
   } catch (const std::bad_alloc&) {
-    return Error(Code::kNoMemory, "etcd: a stream");
+    return no_memory();
   }
 
  private:
@@ -145,9 +153,6 @@ class Connection final : public HttpConnection {
     Code code = Code::kIo;
     if (error == beast::error::timeout || error == asio::error::operation_aborted)
       code = Code::kTimeout;
-    else if (error.category() == http::make_error_code(http::error::bad_version).category() &&
-             error != http::error::end_of_stream && error != http::error::partial_message)
-      code = Code::kCorrupt;
     else if (error.category() == asio::error::get_ssl_category())
       code = Code::kAccess;
     return Error(code,
@@ -169,50 +174,73 @@ class Connection final : public HttpConnection {
     return fault(result);
   }
 
-  Status send(std::string_view target, std::string_view body, std::string_view authorization,
-              std::uint64_t deadline_ns) {
-    http::request<http::span_body<const char>> request;
-    request.version(11);
-    request.method(http::verb::post);
-    request.target(beast::string_view(target.data(), target.size()));
-    request.set(http::field::host, fmt::format("{}:{}", address_.host, address_.port));
-    request.set(http::field::content_type, "application/json");
-    if (!authorization.empty())
-      request.set(http::field::authorization,
-                  beast::string_view(authorization.data(), authorization.size()));
-    request.body() = {body.data(), body.size()};
-    request.prepare_payload();
+  static Error no_memory() { return Error(Code::kNoMemory, "etcd: an answer"); }
+
+  Status start(std::string_view method, std::string_view message, std::string_view token,
+               bool is_stream) {
+    if (!usable()) return fault(beast::error::timeout);
+    return session_.start({kTls ? "https" : "http", authority_, method, token, message, is_stream});
+  }
+
+  /// Whatever the session has to say.
+  Status send(std::uint64_t deadline_ns) {
+    KVSYNCFS_ASSIGN(const std::string output, session_.take_output());
+    if (output.empty()) return {};
     return run(deadline_ns, [&](auto done) {
-      http::async_write(stream_, request,
+      asio::async_write(stream_, asio::buffer(output),
                         [done = std::move(done)](ErrorCode e, std::size_t) mutable { done(e); });
     });
   }
 
+  Status feed(std::size_t size) {
+    Status fed = session_.feed({input_.data(), size});
+    if (!fed) usable_ = false;
+    return fed;
+  }
+
+  /// `with_answer`: a call that went well has exactly one.
+  Result<GrpcReply> ended(bool with_answer) {
+    GrpcReply reply;
+    auto status = session_.status(&reply.message);
+    if (!status) {
+      usable_ = false;
+      return status.error();
+    }
+    reply.status = *status;
+    if (reply.status != 0) return reply;
+    if (!with_answer) return Error(Code::kIo, "etcd: the stream ended");
+    KVSYNCFS_ASSIGN(const bool there, session_.take_message(&reply.message));
+    if (!there) return Error(Code::kCorrupt, "etcd: a call without an answer");
+    return reply;
+  }
+
   Clock& clock_;
-  const HttpAddress address_;
+  const GrpcAddress address_;
+  const std::string authority_;
   asio::io_context context_{1};
   Stream stream_;
-  beast::flat_buffer buffer_;
+  Http2Session session_;
+  std::array<char, 64 << 10> input_;
   bool usable_ = true;
 
-  std::optional<http::response_parser<http::string_body>> stream_parser_;
+  std::string stream_request_;
   bool reading_ = false;
   ErrorCode stream_error_;
-  std::size_t searched_ = 0;  // bytes of the body without a line's end
+  std::size_t input_size_ = 0;  // came by the last read, and is not fed yet
 };
 
 template <typename Stream>
-Result<std::unique_ptr<HttpConnection>> open(Clock& clock, const HttpAddress& address,
+Result<std::unique_ptr<GrpcConnection>> open(Clock& clock, const GrpcAddress& address,
                                              asio::ssl::context* tls, std::uint64_t deadline_ns) {
   auto connection = std::make_unique<Connection<Stream>>(clock, address, tls);
   KVSYNCFS_TRY(connection->open(deadline_ns));
-  return std::unique_ptr<HttpConnection>(std::move(connection));
+  return std::unique_ptr<GrpcConnection>(std::move(connection));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<HttpConnection>> HttpConnection::connect(Clock& clock,
-                                                                const HttpAddress& address,
+Result<std::unique_ptr<GrpcConnection>> GrpcConnection::connect(Clock& clock,
+                                                                const GrpcAddress& address,
                                                                 asio::ssl::context* tls,
                                                                 std::uint64_t deadline_ns) try {
   return tls != nullptr ? open<TlsStream>(clock, address, tls, deadline_ns)

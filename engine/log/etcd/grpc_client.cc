@@ -1,4 +1,4 @@
-#include "engine/log/etcd/gateway_client.h"
+#include "engine/log/etcd/grpc_client.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 #include <optional>
 #include <utility>
 
-#include "engine/log/etcd/gateway_json.h"
-#include "engine/log/etcd/http_connection.h"
+#include "engine/log/etcd/grpc_connection.h"
+#include "engine/log/etcd/grpc_messages.h"
 #include "engine/log/etcd/resolver.h"
 
 namespace kvsyncfs::etcd {
@@ -44,16 +44,16 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
 }
 
 struct Connected {
-  std::unique_ptr<HttpConnection> connection;
+  std::unique_ptr<GrpcConnection> connection;
   std::size_t endpoint = 0;
 };
 
 enum class Kind { kRead, kChange };
 
-class Gateway final : public GatewayClient {
+class Client final : public GrpcClient {
  public:
-  Gateway(Clock& clock, GatewayOptions options, std::vector<Endpoint> endpoints,
-          std::unique_ptr<ssl::context> tls)
+  Client(Clock& clock, GrpcOptions options, std::vector<Endpoint> endpoints,
+         std::unique_ptr<ssl::context> tls)
       : clock_(clock),
         options_(std::move(options)),
         endpoints_(std::move(endpoints)),
@@ -61,29 +61,33 @@ class Gateway final : public GatewayClient {
         resolver_(clock) {}
 
   Result<RangeReply> range(const Range& request, std::uint64_t deadline_ns) override {
-    return call(Kind::kRead, "/v3/kv/range", range_json(request), deadline_ns, parse_range);
+    return call(Kind::kRead, "/etcdserverpb.KV/Range", encode_range(request), deadline_ns,
+                parse_range);
   }
   Result<TxnReply> txn(const Txn& request, std::uint64_t deadline_ns) override {
-    return call(is_read(request) ? Kind::kRead : Kind::kChange, "/v3/kv/txn", txn_json(request),
-                deadline_ns, [&](std::string_view text) { return parse_txn(text, request); });
+    return call(is_read(request) ? Kind::kRead : Kind::kChange, "/etcdserverpb.KV/Txn",
+                encode_txn(request), deadline_ns,
+                [&](std::string_view text) { return parse_txn(text, request); });
   }
   Result<Lease> grant_lease(std::int64_t ttl_s, std::uint64_t deadline_ns) override {
-    return call(Kind::kChange, "/v3/lease/grant", grant_json(ttl_s), deadline_ns, parse_grant);
+    return call(Kind::kChange, "/etcdserverpb.Lease/LeaseGrant", encode_grant(ttl_s), deadline_ns,
+                parse_grant);
   }
   Result<Lease> keep_alive(std::int64_t lease, std::uint64_t deadline_ns) override {
-    return call(Kind::kRead, "/v3/lease/keepalive", lease_json(lease), deadline_ns,
+    return call(Kind::kRead, "/etcdserverpb.Lease/LeaseKeepAlive", encode_lease(lease), deadline_ns,
                 parse_keep_alive);
   }
   Status revoke_lease(std::int64_t lease, std::uint64_t deadline_ns) override {
-    return call(Kind::kChange, "/v3/lease/revoke", lease_json(lease), deadline_ns, parse_empty);
+    return call(Kind::kChange, "/etcdserverpb.Lease/LeaseRevoke", encode_lease(lease), deadline_ns,
+                parse_empty);
   }
   Status compact(std::int64_t revision, std::uint64_t deadline_ns) override {
-    return call(Kind::kChange, "/v3/kv/compaction", compact_json(revision), deadline_ns,
+    return call(Kind::kChange, "/etcdserverpb.KV/Compact", encode_compact(revision), deadline_ns,
                 parse_empty);
   }
   Result<std::unique_ptr<EtcdWatch>> watch(const WatchRequest& request,
                                            std::uint64_t deadline_ns) override;
-  GatewayCounters counters() const override {
+  GrpcCounters counters() const override {
     std::lock_guard lock(mutex_);
     return counters_;
   }
@@ -111,7 +115,7 @@ class Gateway final : public GatewayClient {
   };
 
   template <typename Parse>
-  auto call(Kind kind, std::string_view target, const std::string& body, std::uint64_t deadline_ns,
+  auto call(Kind kind, std::string_view method, const std::string& body, std::uint64_t deadline_ns,
             Parse parse) -> decltype(parse(std::string_view{}));
   std::uint64_t try_deadline(std::uint64_t deadline_ns) const {
     return std::min(deadline_ns, clock_.boot_ns() + options_.request_timeout_ns);
@@ -119,7 +123,7 @@ class Gateway final : public GatewayClient {
   Result<Connected> connect(std::uint64_t deadline_ns);
   void keep(Connected connected);
   void pass_over(std::size_t endpoint);
-  std::optional<HttpReply> exchange(std::string_view target, const std::string& body,
+  std::optional<GrpcReply> exchange(std::string_view method, const std::string& body,
                                     std::uint64_t deadline_ns, Try* result);
   Result<std::string> token(std::uint64_t deadline_ns);
   void forget_token(const std::string& token);
@@ -127,7 +131,7 @@ class Gateway final : public GatewayClient {
   void count_bad(const Error& error);
 
   Clock& clock_;
-  const GatewayOptions options_;
+  const GrpcOptions options_;
   const std::vector<Endpoint> endpoints_;
   const std::unique_ptr<ssl::context> tls_;
   Resolver resolver_;
@@ -138,19 +142,19 @@ class Gateway final : public GatewayClient {
   std::vector<Connected> idle_;
   std::size_t preferred_ = 0;  // endpoint
   std::string token_;
-  GatewayCounters counters_;
+  GrpcCounters counters_;
 };
 
 /// Until there is an answer that counts, or a change that may have been carried out, or no time.
 template <typename Parse>
-auto Gateway::call(Kind kind, std::string_view target, const std::string& body,
-                   std::uint64_t deadline_ns, Parse parse) -> decltype(parse(std::string_view{})) {
+auto Client::call(Kind kind, std::string_view method, const std::string& body,
+                  std::uint64_t deadline_ns, Parse parse) -> decltype(parse(std::string_view{})) {
   Error last(Code::kTimeout, "etcd");
   std::size_t logins = 0;
   for (std::size_t tries = 1; clock_.boot_ns() < deadline_ns; ++tries) {
     Try result;
-    if (const auto reply = exchange(target, body, deadline_ns, &result)) {
-      auto parsed = parse(reply->body);
+    if (const auto reply = exchange(method, body, deadline_ns, &result)) {
+      auto parsed = parse(reply->message);
       if (parsed || parsed.error().code != Code::kCorrupt) return parsed;
       result.error = parsed.error();
       count_bad(result.error);
@@ -169,8 +173,8 @@ auto Gateway::call(Kind kind, std::string_view target, const std::string& body,
 }
 
 /// Nothing: `result` tells why.
-std::optional<HttpReply> Gateway::exchange(std::string_view target, const std::string& body,
-                                           std::uint64_t deadline_ns, Try* result) {
+std::optional<GrpcReply> Client::exchange(std::string_view method, const std::string& body,
+                                          std::uint64_t deadline_ns, Try* result) {
   const std::uint64_t until_ns = try_deadline(deadline_ns);
   const auto login = token(until_ns);
   if (!login) {
@@ -183,7 +187,7 @@ std::optional<HttpReply> Gateway::exchange(std::string_view target, const std::s
     return std::nullopt;
   }
   result->sent = true;
-  auto reply = connected->connection->post(target, body, *login, until_ns);
+  auto reply = connected->connection->call(method, body, *login, until_ns);
   if (!reply) {
     result->error = reply.error();
     count_bad(result->error);
@@ -191,11 +195,11 @@ std::optional<HttpReply> Gateway::exchange(std::string_view target, const std::s
     return std::nullopt;
   }
   const std::size_t endpoint = connected->endpoint;
-  if (reply->status == 200) {
+  if (reply->status == 0) {
     keep(std::move(*connected));
     return std::move(*reply);
   }
-  result->error = parse_refusal(reply->status, reply->body, &result->token_expired);
+  result->error = refusal(reply->status, reply->message, &result->token_expired);
   count_bad(result->error);
   if (result->token_expired) forget_token(*login);
   if (result->error.code == Code::kCorrupt || result->error.code == Code::kTimeout)
@@ -206,7 +210,7 @@ std::optional<HttpReply> Gateway::exchange(std::string_view target, const std::s
 }
 
 /// One that is idle, or a new one, to whichever endpoint takes it.
-Result<Connected> Gateway::connect(std::uint64_t deadline_ns) {
+Result<Connected> Client::connect(std::uint64_t deadline_ns) {
   std::size_t first = 0;
   {
     std::lock_guard lock(mutex_);
@@ -222,22 +226,22 @@ Result<Connected> Gateway::connect(std::uint64_t deadline_ns) {
   }
   const Endpoint& endpoint = endpoints_[first];
   auto ip = resolver_.resolve(endpoint.host, deadline_ns);
-  auto made = ip ? HttpConnection::connect(clock_, {*ip, endpoint.host, endpoint.port}, tls_.get(),
+  auto made = ip ? GrpcConnection::connect(clock_, {*ip, endpoint.host, endpoint.port}, tls_.get(),
                                            deadline_ns)
-                 : Result<std::unique_ptr<HttpConnection>>(ip.error());
+                 : Result<std::unique_ptr<GrpcConnection>>(ip.error());
   if (made) return Connected{std::move(*made), first};
   pass_over(first);
   return made.error();
 }
 
-void Gateway::keep(Connected connected) {
+void Client::keep(Connected connected) {
   std::lock_guard lock(mutex_);
   if (idle_.size() < kIdleMax && connected.endpoint == preferred_ && connected.connection->usable())
     idle_.push_back(std::move(connected));
 }
 
 /// Its idle connections are no better.
-void Gateway::pass_over(std::size_t endpoint) {
+void Client::pass_over(std::size_t endpoint) {
   std::vector<Connected> dropped;
   std::lock_guard lock(mutex_);
   for (Connected& connected : idle_)
@@ -249,39 +253,40 @@ void Gateway::pass_over(std::size_t endpoint) {
 }
 
 /// Empty where there is no user.
-Result<std::string> Gateway::token(std::uint64_t deadline_ns) {
+Result<std::string> Client::token(std::uint64_t deadline_ns) {
   if (options_.user.empty()) return std::string();
   {
     std::lock_guard lock(mutex_);
     if (!token_.empty()) return token_;
   }
   KVSYNCFS_ASSIGN(Connected connected, connect(deadline_ns));
-  const auto reply = connected.connection->post(
-      "/v3/auth/authenticate", login_json(options_.user, options_.password), {}, deadline_ns);
+  const auto reply =
+      connected.connection->call("/etcdserverpb.Auth/Authenticate",
+                                 encode_login(options_.user, options_.password), {}, deadline_ns);
   if (!reply) {
     pass_over(connected.endpoint);
     return reply.error();
   }
   bool ignored = false;
-  if (reply->status != 200) {
-    const Error error = parse_refusal(reply->status, reply->body, &ignored);
+  if (reply->status != 0) {
+    const Error error = refusal(reply->status, reply->message, &ignored);
     if (error.code == Code::kTimeout) pass_over(connected.endpoint);
     return error;
   }
-  KVSYNCFS_ASSIGN(const std::string token, parse_login(reply->body));
+  KVSYNCFS_ASSIGN(const std::string token, parse_login(reply->message));
   keep(std::move(connected));
   std::lock_guard lock(mutex_);
   ++counters_.logins;
   return token_ = token;
 }
 
-void Gateway::forget_token(const std::string& token) {
+void Client::forget_token(const std::string& token) {
   std::lock_guard lock(mutex_);
   if (token_ == token) token_.clear();
 }
 
 /// False: the client was stopped.
-bool Gateway::pause(std::uint64_t deadline_ns) {
+bool Client::pause(std::uint64_t deadline_ns) {
   const std::uint64_t now_ns = clock_.boot_ns();
   std::unique_lock lock(mutex_);
   if (deadline_ns > now_ns)
@@ -290,24 +295,23 @@ bool Gateway::pause(std::uint64_t deadline_ns) {
   return !stopped_;
 }
 
-void Gateway::count_bad(const Error& error) {
+void Client::count_bad(const Error& error) {
   if (error.code != Code::kCorrupt) return;
   std::lock_guard lock(mutex_);
   ++counters_.bad_answers;
 }
 
-class GatewayWatch final : public EtcdWatch {
+class GrpcWatch final : public EtcdWatch {
  public:
-  explicit GatewayWatch(std::unique_ptr<HttpConnection> connection)
+  explicit GrpcWatch(std::unique_ptr<GrpcConnection> connection)
       : connection_(std::move(connection)) {}
 
   /// Until etcd says that the watch stands, or what it has against it.
   Result<WatchBatch> message(std::uint64_t deadline_ns, bool* created) {
-    int status = 0;
-    KVSYNCFS_ASSIGN(const std::string line, connection_->next_line(&status, deadline_ns));
+    KVSYNCFS_ASSIGN(const GrpcReply reply, connection_->next_message(deadline_ns));
     bool token_expired = false;
-    if (status != 200) return parse_refusal(status, line, &token_expired);
-    return parse_watch(line, created);
+    if (reply.status != 0) return refusal(reply.status, reply.message, &token_expired);
+    return parse_watch(reply.message, created);
   }
 
   Result<WatchBatch> next(std::uint64_t deadline_ns) override {
@@ -319,22 +323,22 @@ class GatewayWatch final : public EtcdWatch {
   }
 
  private:
-  std::unique_ptr<HttpConnection> connection_;
+  std::unique_ptr<GrpcConnection> connection_;
 };
 
 /// Never from the idle connections: its own for as long as it stands.
-Result<std::unique_ptr<EtcdWatch>> Gateway::watch(const WatchRequest& request,
-                                                  std::uint64_t deadline_ns) {
+Result<std::unique_ptr<EtcdWatch>> Client::watch(const WatchRequest& request,
+                                                 std::uint64_t deadline_ns) {
   KVSYNCFS_ASSIGN(const std::string login, token(deadline_ns));
   KVSYNCFS_ASSIGN(Connected connected, connect(deadline_ns));
   const std::size_t endpoint = connected.endpoint;
-  const Status started =
-      connected.connection->start_stream("/v3/watch", watch_json(request), login, deadline_ns);
+  const Status started = connected.connection->start_stream(
+      "/etcdserverpb.Watch/Watch", encode_watch(request), login, deadline_ns);
   if (!started) {
     pass_over(endpoint);
     return started.error();
   }
-  auto watch = std::make_unique<GatewayWatch>(std::move(connected.connection));
+  auto watch = std::make_unique<GrpcWatch>(std::move(connected.connection));
   bool created = false;
   const auto first = watch->message(deadline_ns, &created);
   if (first && created) return std::unique_ptr<EtcdWatch>(std::move(watch));
@@ -348,8 +352,7 @@ Result<std::unique_ptr<EtcdWatch>> Gateway::watch(const WatchRequest& request,
 
 }  // namespace
 
-Result<std::unique_ptr<GatewayClient>> GatewayClient::make(Clock& clock,
-                                                           GatewayOptions options) try {
+Result<std::unique_ptr<GrpcClient>> GrpcClient::make(Clock& clock, GrpcOptions options) try {
   std::vector<Endpoint> endpoints;
   for (const std::string& text : options.endpoints) {
     KVSYNCFS_ASSIGN(Endpoint endpoint, parse_endpoint(text));
@@ -371,8 +374,8 @@ Result<std::unique_ptr<GatewayClient>> GatewayClient::make(Clock& clock,
       tls->use_private_key_file(options.key_file, ssl::context::pem);
     }
   }
-  return std::unique_ptr<GatewayClient>(
-      std::make_unique<Gateway>(clock, std::move(options), std::move(endpoints), std::move(tls)));
+  return std::unique_ptr<GrpcClient>(
+      std::make_unique<Client>(clock, std::move(options), std::move(endpoints), std::move(tls)));
 } catch (const boost::system::system_error& error) {
   return Error(Code::kAccess, fmt::format("etcd certificates: {}", error.what()));
 }

@@ -1,5 +1,5 @@
 // The client against servers that misbehave: every call ends in time, with one clear error.
-#include "engine/log/etcd/gateway_client.h"
+#include "engine/log/etcd/grpc_client.h"
 
 #include <gtest/gtest.h>
 
@@ -74,98 +74,111 @@ class FakeServer {
   std::thread thread_;
 };
 
-std::string http(const std::string& status, const std::string& body) {
-  return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-         body;
+std::string frame(char type, char flags, const std::string& payload) {
+  constexpr char kHeader[] = {0, 0, 0, 0};
+  const char stream = type == 4 ? '\0' : '\1';
+  return std::string(kHeader, 1) + static_cast<char>(payload.size() >> 8) +
+         static_cast<char>(payload.size()) + type + flags + std::string(kHeader, 3) + stream +
+         payload;
 }
 
-class GatewayClientTest : public ::testing::Test {
+/// The first call of a connection is answered with these bytes in a message, and this status.
+std::string grpc(const std::string& message, const std::string& status = "0") {
+  constexpr char kSettings = 4, kHeaders = 1, kData = 0, kEndHeaders = 4, kEndBoth = 5;
+  std::string head(5, '\0');
+  head[4] = static_cast<char>(message.size());
+  const std::string name = "grpc-status";
+  const std::string trailer = std::string(1, '\0') + static_cast<char>(name.size()) + name +
+                              static_cast<char>(status.size()) + status;
+  return frame(kSettings, 0, "") + frame(kHeaders, kEndHeaders, "\x88") +
+         frame(kData, 0, head + message) + frame(kHeaders, kEndBoth, trailer);
+}
+
+class GrpcClientTest : public ::testing::Test {
  protected:
-  std::unique_ptr<GatewayClient> client(std::vector<std::string> endpoints) {
-    GatewayOptions options;
+  std::unique_ptr<GrpcClient> client(std::vector<std::string> endpoints) {
+    GrpcOptions options;
     options.endpoints = std::move(endpoints);
     options.request_timeout_ns = kSecond / 5;
-    auto made = GatewayClient::make(clock_, options);
+    auto made = GrpcClient::make(clock_, options);
     EXPECT_TRUE(made);
     return std::move(*made);
   }
   std::uint64_t in(std::uint64_t ns) { return clock_.boot_ns() + ns; }
   TestClock clock_;
-  const std::string good_ = http("200 OK", R"({"header":{"revision":"4"}})");
+  const std::string good_ = grpc("\x0a\x02\x18\x04");  // a header with revision 4
 };
 
-TEST_F(GatewayClientTest, AnswersThatMakeNoSenseAreOneClearErrorAndCounted) {
+TEST_F(GrpcClientTest, AnswersThatMakeNoSenseAreOneClearErrorAndCounted) {
   for (const std::string& answer :
-       {std::string("nonsense\r\n\r\n"), http("200 OK", "<html>"), http("200 OK", "{}"),
-        http("500 Oops", "teapot"),
-        std::string("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")}) {
+       {std::string("nonsense\r\n\r\n"), std::string("HTTP/1.1 200 OK\r\n\r\n<html>"),
+        grpc("<html>"), grpc(""), grpc("\x0a\x02\x18\x04", "teapot"),
+        frame(4, 0, "") + frame(1, 5, "\x8d")}) {
     FakeServer server(answer);
-    const auto gateway = client({server.endpoint()});
-    const auto reply = gateway->range({"a", {}}, in(5 * kSecond));
+    const auto etcd = client({server.endpoint()});
+    const auto reply = etcd->range({"a", {}}, in(5 * kSecond));
     ASSERT_FALSE(reply) << answer;
     EXPECT_EQ(reply.error().code, Code::kCorrupt) << answer << describe(reply.error());
-    EXPECT_EQ(gateway->counters().bad_answers, 1u);
+    EXPECT_EQ(etcd->counters().bad_answers, 1u);
   }
 }
 
-TEST_F(GatewayClientTest, AServerThatSaysNothingCostsNoMoreThanTheDeadline) {
+TEST_F(GrpcClientTest, AServerThatSaysNothingCostsNoMoreThanTheDeadline) {
   FakeServer server("");
-  const auto gateway = client({server.endpoint()});
+  const auto etcd = client({server.endpoint()});
   const std::uint64_t begun_ns = clock_.boot_ns();
-  const auto reply = gateway->range({"a", {}}, in(kSecond / 2));
+  const auto reply = etcd->range({"a", {}}, in(kSecond / 2));
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, Code::kTimeout);
   EXPECT_LT(clock_.boot_ns() - begun_ns, kSecond);
 }
 
-TEST_F(GatewayClientTest, AReadGoesOnAtTheNextEndpoint) {
+TEST_F(GrpcClientTest, AReadGoesOnAtTheNextEndpoint) {
   FakeServer silent(""), broken("nonsense\r\n\r\n"), good(good_);
-  const auto gateway =
-      client({"127.0.0.1:1", silent.endpoint(), broken.endpoint(), good.endpoint()});
-  const auto reply = gateway->range({"a", {}}, in(5 * kSecond));
+  const auto etcd = client({"127.0.0.1:1", silent.endpoint(), broken.endpoint(), good.endpoint()});
+  const auto reply = etcd->range({"a", {}}, in(5 * kSecond));
   ASSERT_TRUE(reply) << describe(reply.error());
   EXPECT_EQ(reply->revision, 4);
-  EXPECT_EQ(gateway->counters().failovers, 3u);
+  EXPECT_EQ(etcd->counters().failovers, 3u);
 }
 
-TEST_F(GatewayClientTest, AChangeThatMayHaveHappenedIsNotSentAgain) {
+TEST_F(GrpcClientTest, AChangeThatMayHaveHappenedIsNotSentAgain) {
   FakeServer silent(""), good(good_);
-  const auto gateway = client({silent.endpoint(), good.endpoint()});
+  const auto etcd = client({silent.endpoint(), good.endpoint()});
   Txn txn;
   txn.success = {Put{"k", "v"}};
-  const auto reply = gateway->txn(txn, in(2 * kSecond));
+  const auto reply = etcd->txn(txn, in(2 * kSecond));
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, Code::kTimeout);
   EXPECT_EQ(silent.requests(), 1);
   EXPECT_EQ(good.requests(), 0);
 }
 
-TEST_F(GatewayClientTest, AChangeThatWasNotSentGoesToTheNextEndpoint) {
-  FakeServer good(
-      http("200 OK", R"({"header":{"revision":"4"},"succeeded":true,"responses":[{}]})"));
-  const auto gateway = client({"127.0.0.1:1", good.endpoint()});
+TEST_F(GrpcClientTest, AChangeThatWasNotSentGoesToTheNextEndpoint) {
+  FakeServer good(grpc(std::string("\x0a\x02\x18\x04\x10\x01\x1a\x02\x12\x00", 10)));
+  const auto etcd = client({"127.0.0.1:1", good.endpoint()});
   Txn txn;
   txn.success = {Put{"k", "v"}};
-  EXPECT_TRUE(gateway->txn(txn, in(2 * kSecond)));
+  EXPECT_TRUE(etcd->txn(txn, in(2 * kSecond)));
 }
 
-TEST_F(GatewayClientTest, AStoppedClientRefuses) {
-  const auto gateway = client({"127.0.0.1:1"});
-  gateway->stop();
-  const auto reply = gateway->range({"a", {}}, in(5 * kSecond));
+TEST_F(GrpcClientTest, AStoppedClientRefuses) {
+  const auto etcd = client({"127.0.0.1:1"});
+  etcd->stop();
+  const auto reply = etcd->range({"a", {}}, in(5 * kSecond));
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, Code::kShutdown);
 }
 
-TEST_F(GatewayClientTest, EndpointsThatAreNoneAreInvalid) {
+TEST_F(GrpcClientTest, EndpointsThatAreNoneAreInvalid) {
   for (const char* endpoint : {"", "host", ":2379", "host:", "host:0", "host:x", "host:70000"}) {
-    GatewayOptions options;
+    GrpcOptions options;
     options.endpoints = {endpoint};
-    const auto made = GatewayClient::make(clock_, options);
+    const auto made = GrpcClient::make(clock_, options);
     ASSERT_FALSE(made) << endpoint;
     EXPECT_EQ(made.error().code, Code::kInvalid);
   }
-  EXPECT_FALSE(GatewayClient::make(clock_, {}));
+  EXPECT_FALSE(GrpcClient::make(clock_, {}));
 }
 
 }  // namespace

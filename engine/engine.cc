@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <new>
 
+#include "engine/base/size_text.h"
 #include "engine/engine_admin_impl.h"
 #include "engine/engine_impl.h"
 
@@ -63,8 +65,15 @@ Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, Clock& clock, Random& r
   if ((superblock.read_only_compatible & ~kKnownReadOnlyCompatible) != 0 && !options.read_only)
     return Error(Code::kNewerFormat,
                  options.store + ": a feature of a newer version allows reading only");
-  auto engine =
-      std::make_unique<EngineImpl>(disk, clock, random, std::move(options), std::move(superblock));
+  std::unique_ptr<EngineImpl> engine;
+  const std::uint64_t cache_size_bytes = options.cache_size_bytes;
+  try {
+    engine = std::make_unique<EngineImpl>(disk, clock, random, std::move(options),
+                                          std::move(superblock));
+  } catch (const std::bad_alloc&) {
+    return Error(Code::kNoMemory,
+                 "no room for a cache_size of " + size_for_people(cache_size_bytes));
+  }
   KVSYNCFS_TRY(engine->start());
   return std::unique_ptr<Engine>(std::move(engine));
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <future>
 
 #include "engine/env/real.h"
@@ -26,11 +27,14 @@
 namespace kvsyncfs {
 namespace {
 
-std::uint64_t default_cache_size() {
+std::uint64_t memory_of_machine() {
   struct sysinfo info {};
   ::sysinfo(&info);
-  const std::uint64_t memory = info.totalram * static_cast<std::uint64_t>(info.mem_unit);
-  return std::min<std::uint64_t>(memory / 8, std::uint64_t{4} << 30);
+  return info.totalram * static_cast<std::uint64_t>(info.mem_unit);
+}
+
+std::uint64_t default_cache_size() {
+  return std::min<std::uint64_t>(memory_of_machine() / 8, std::uint64_t{4} << 30);
 }
 
 void start_log(const MountOptions& options) {
@@ -124,6 +128,15 @@ Status serve(const MountOptions& options, Verdict& verdict, Attendants& attendan
   return closed ? served : closed;
 }
 
+/// What the C++ library throws where it gets no memory or no thread ends the daemon in order.
+Status serve_or_tell(const MountOptions& options, Verdict& verdict, Attendants& attendants) {
+  try {
+    return serve(options, verdict, attendants);
+  } catch (const std::exception& error) {
+    return Error(Code::kNoMemory, options.store + ": " + error.what());
+  }
+}
+
 int run(const MountOptions& options, Verdict& verdict) {
   std::vector<std::string> degraded;
   Watchdog watchdog;  // forks: before threads, the log and the lock
@@ -135,7 +148,7 @@ int run(const MountOptions& options, Verdict& verdict) {
   StopSignals signals;
   start_log(options);
   Attendants attendants{watchdog, signals, std::move(degraded)};
-  const Status served = serve(options, verdict, attendants);
+  const Status served = serve_or_tell(options, verdict, attendants);
   if (served) {
     spdlog::info("{} {}", options.no_mount ? "left" : "unmounted",
                  options.no_mount ? options.store : options.mountpoint);
@@ -147,19 +160,24 @@ int run(const MountOptions& options, Verdict& verdict) {
   return 1;
 }
 
+int fail(const Error& error, int status) {
+  std::fprintf(stderr, "kvsyncfs: %s\n", describe(error).c_str());
+  return status;
+}
+
 }  // namespace
 }  // namespace kvsyncfs
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using namespace kvsyncfs;
-  const auto fail = [](const Error& error, int status) {
-    std::fprintf(stderr, "kvsyncfs: %s\n", describe(error).c_str());
-    return status;
-  };
   auto options = parse_mount_options({argv + 1, argv + argc});
   if (!options) return fail(options.error(), 2);
   if (options->help) return std::fputs(mount_help().c_str(), stdout) < 0;
   if (options->version) return std::puts("kvsyncfs " KVSYNCFS_VERSION) < 0;
+  if (const Status fit = check_sizes(*options, memory_of_machine()); !fit)
+    return fail(fit.error(), 1);
   if (const Status ready = prepare_mount(*options); !ready) return fail(ready.error(), 1);
   return run_daemon(options->foreground, [&](Verdict& verdict) { return run(*options, verdict); });
+} catch (const std::exception& error) {
+  return kvsyncfs::fail({kvsyncfs::Code::kNoMemory, error.what()}, 1);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "engine/base/size_text.h"
 #include "engine/format/cluster_config.h"
@@ -175,6 +176,17 @@ Result<MountOptions> parse_mount_options(const std::vector<std::string>& argumen
   options.store = paths[0];
   if (!options.no_mount) options.mountpoint = paths[1];
   return options;
+}
+
+Status check_sizes(const MountOptions& options, std::uint64_t memory_bytes) {
+  const std::pair<std::string_view, std::uint64_t> sizes[] = {
+      {"cache_size", options.cache_size_bytes}, {"write_buffer", options.write_buffer_bytes}};
+  for (const auto& [name, bytes] : sizes)
+    if (bytes > memory_bytes)
+      return Error(Code::kNoMemory,
+                   fmt::format("option {}: {} are more than the {} of memory of this machine", name,
+                               size_for_people(bytes), size_for_people(memory_bytes)));
+  return {};
 }
 
 std::string mount_help() {

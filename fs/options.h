@@ -33,6 +33,9 @@ struct MountOptions {
 /// option.
 Result<MountOptions> parse_mount_options(const std::vector<std::string>& arguments);
 
+/// The sizes fit into a machine with so much memory. Errors: kNoMemory, naming the option.
+Status check_sizes(const MountOptions& options, std::uint64_t memory_bytes);
+
 std::string mount_help();
 
 }  // namespace kvsyncfs

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -203,8 +204,10 @@ int run(const Words& words) {
 }  // namespace
 }  // namespace kvsyncfs
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   kvsyncfs::Words words;
   if (const auto status = kvsyncfs::parse(argc, argv, words)) return *status;
   return kvsyncfs::run(words);
+} catch (const std::exception& error) {
+  return kvsyncfs::fail(kvsyncfs::kFailed, error.what());
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <exception>
 
 #include "engine/env/progress_bar.h"
 #include "engine/env/real.h"
@@ -9,6 +10,11 @@
 
 namespace kvsyncfs {
 namespace {
+
+int fail(const Error& error, int status) {
+  fmt::print(stderr, "fsck.kvsyncfs: {}\n", describe(error));
+  return status;
+}
 
 void print_json(const FsckResult& result) {
   fmt::print(
@@ -47,10 +53,8 @@ int run(const FsckOptions& options) {
   };
   const auto result = check_store({*disk, *clock, *random}, options, observer);
   bar.clear();
-  if (!result) {
-    fmt::print(stderr, "fsck.kvsyncfs: {}\n", describe(result.error()));
-    return result.error().code == Code::kCorrupt ? kFsckLeft : kFsckFailed;
-  }
+  if (!result)
+    return fail(result.error(), result.error().code == Code::kCorrupt ? kFsckLeft : kFsckFailed);
   options.json ? print_json(*result) : print_text(options, *result);
   return result->status();
 }
@@ -58,7 +62,7 @@ int run(const FsckOptions& options) {
 }  // namespace
 }  // namespace kvsyncfs
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using namespace kvsyncfs;
   const auto options = parse_fsck_options({argv + 1, argv + argc});
   if (!options) {
@@ -74,4 +78,6 @@ int main(int argc, char** argv) {
     return 0;
   }
   return run(*options);
+} catch (const std::exception& error) {
+  return kvsyncfs::fail({kvsyncfs::Code::kNoMemory, error.what()}, kvsyncfs::kFsckFailed);
 }

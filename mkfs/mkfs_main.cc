@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <exception>
 
 #include "engine/env/progress_bar.h"
 #include "engine/env/real.h"
@@ -56,7 +57,7 @@ int run(MkfsOptions options) {
 }  // namespace
 }  // namespace kvsyncfs
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using namespace kvsyncfs;
   const auto options = parse_mkfs_options({argv + 1, argv + argc});
   if (!options) {
@@ -72,4 +73,6 @@ int main(int argc, char** argv) {
     return 0;
   }
   return run(*options);
+} catch (const std::exception& error) {
+  return kvsyncfs::fail({kvsyncfs::Code::kNoMemory, error.what()});
 }

@@ -143,6 +143,19 @@ TEST(MountOptions, WithAFaultAreRefusedByName) {
   }
 }
 
+TEST(MountOptions, SizesAboveTheMemoryAreRefusedByName) {
+  constexpr std::uint64_t kMemory = std::uint64_t{8} << 30;
+  EXPECT_TRUE(check_sizes(parse("cache_size=8G,write_buffer=8G").value(), kMemory));
+  for (const char* name : {"cache_size", "write_buffer"}) {
+    const Status fit = check_sizes(parse(std::string(name) + "=64T").value(), kMemory);
+    ASSERT_FALSE(fit) << name;
+    EXPECT_EQ(fit.error().code, Code::kNoMemory);
+    EXPECT_EQ(fit.error().detail,
+              std::string("option ") + name +
+                  ": 64.0 TiB are more than the 8.0 GiB of memory of this machine");
+  }
+}
+
 TEST(MountOptions, WithoutExactlyTwoPathsAreRefused) {
   const std::vector<std::string> three = {"/store", "/mnt", "/more"};
   for (std::size_t count : {0u, 1u, 3u}) {

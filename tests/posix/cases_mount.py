@@ -9,6 +9,7 @@ from support import (
     loud,
     LIBC,
     NOBODY,
+    Skip,
     case,
     check,
     code,
@@ -43,6 +44,8 @@ def mount_failures_are_loud(v):
         ([v.store, v.mnt, '-o', 'blah'], 'blah'),
         ([file, v.mnt], file),
         ([v.store, v.mnt, '-o', 'cache_size=abc'], 'cache_size'),
+        ([v.store, v.mnt, '-o', 'cache_size=64T'], 'option cache_size: 64.0 TiB'),
+        ([v.store, v.mnt, '-o', 'write_buffer=64T'], 'option write_buffer: 64.0 TiB'),
         ([v.store, v.mnt, '-o', 'timeout=-5'], 'timeout'),
         ([v.store, v.mnt, '-o', 'log_level=shout'], 'log_level'),
     ]
@@ -51,6 +54,25 @@ def mount_failures_are_loud(v):
             done = v.tool('kvsyncfs', *words, *extra, timeout=20)
             loud(done, name)
             check(not v.mounted() and not v.pids(), f'{words} {extra}: something is left')
+    v.mount()
+    v.unmount()
+
+
+@case(mounted=True, mount=False, check=False)
+def lack_of_memory_is_one_clear_error(v):
+    """A program that gets no memory for its cache says so in one line and fails; it dies by no
+    signal."""
+    v.format()
+    rows = [
+        (['kvsyncfs', v.store, v.mnt, '-o', 'cache_size=256M'], 250, 'cache_size of 256.0 MiB'),
+        (['fsck.kvsyncfs', v.store], 70, 'cache_size of 64.0 MiB'),
+    ]
+    for (program, *words), mebibytes, name in rows:
+        limited = f'ulimit -v {mebibytes << 10}; exec {v.tools[program]} '
+        if sh(limited + '--version').returncode != 0:
+            raise Skip('a build that needs more only to start')
+        loud(sh(limited + ' '.join(words)), name)
+        check(not v.mounted() and not v.pids(), f'{words}: something is left')
     v.mount()
     v.unmount()
 

@@ -314,10 +314,16 @@ Status EngineImpl::fail(Error error) {
   std::lock_guard lock(failure_mutex_);
   if (!failure_) {
     options_.warn(describe(error) + "; the store takes no more changes until it is mounted again");
+    if (error.code == Code::kFenced) counts_.leases_lost.fetch_add(1, std::memory_order_relaxed);
     failure_ = error;
     failed_ = true;
   }
   return error;
+}
+
+Status EngineImpl::failure() const {
+  std::lock_guard lock(failure_mutex_);
+  return failure_ ? Status(*failure_) : Status{};
 }
 
 Status EngineImpl::alive() const {
@@ -349,55 +355,6 @@ Status EngineImpl::sync_all() {
   KVSYNCFS_TRY(flush_everything());
   counts_.syncs.fetch_add(1, std::memory_order_relaxed);
   return sync_log();
-}
-
-EngineCounters EngineImpl::counters() const {
-  const auto get = [](const std::atomic<std::uint64_t>& n) {
-    return n.load(std::memory_order_relaxed);
-  };
-  const StoreCounters store = store_->counters();
-  const CatalogTotals totals = catalog_->totals();
-  EngineCounters c;
-  c.read_bytes = get(counts_.read_bytes);
-  c.written_bytes = get(counts_.written_bytes);
-  c.page_hits = get(counts_.page_hits);
-  c.page_misses = get(counts_.page_misses);
-  c.buffer_hit_pages = get(counts_.buffer_hit_pages);
-  c.dirty_bytes = get(dirty_bytes_);
-  c.dirty_bytes_max = options_.write_buffer_bytes;
-  c.cache_bytes = pages_.used_bytes();
-  c.cache_bytes_max = pages_.size_bytes();
-  c.log_position = log_->last().value;
-  c.log_durable = log_->durable().value;
-  c.log_held_bytes = log_->held_bytes();
-  c.log_capacity_bytes = log_->capacity_bytes();
-  c.syncs = get(counts_.syncs);
-  c.flushes = get(counts_.flushes);
-  c.checkpoints = get(counts_.checkpoints);
-  c.inline_bytes = get(counts_.inline_bytes);
-  c.segment_count = store.segment_count;
-  c.segment_bytes = store.files_bytes;
-  c.segment_written_bytes = store.written_bytes;
-  c.appended_bytes = store.appended_bytes;
-  c.cleaned_segments = get(counts_.cleaned_segments);
-  c.moved_bytes = store.moved_bytes;
-  c.live_bytes = totals.live_bytes;
-  c.inodes = totals.inodes;
-  c.held_inodes = live_.retained_count();
-  {
-    std::lock_guard lock(orphans_mutex_);
-    c.orphans = orphans_.size();
-  }
-  c.ballast_bytes = ballast_.is_there() ? ballast_.size_bytes() : 0;
-  c.corrupt_pages = store.corrupt_pages;
-  c.errors = get(counts_.errors);
-  c.copied_bytes = store.copied_bytes;
-  if (cluster_) {
-    c.pulled_pages = cluster_->segments.pulled_pages();
-    c.healed_bytes = cluster_->healed_bytes;
-    c.at_risk_segments = cluster_->at_risk;
-  }
-  return c;
 }
 
 }  // namespace kvsyncfs

@@ -136,6 +136,11 @@ struct EngineCounters {
   // Of a cluster: written to copies of others' segments, pulled from peers, copied to new holders.
   std::uint64_t copied_bytes = 0, pulled_pages = 0, healed_bytes = 0;
   std::uint64_t at_risk_segments = 0;  ///< gauge: lack a holder
+  std::uint64_t dirty_age_ns = 0;      ///< gauge: of the oldest dirty byte
+  // Of a cluster: nodes that are up, and changes that wait for others; gauges.
+  std::uint64_t members_up = 0, unacknowledged = 0;
+  std::uint64_t leases_lost = 0;
+  std::uint64_t refused_connections = 0;  ///< of those who did not prove to be nodes
 };
 
 class Engine {
@@ -256,6 +261,8 @@ class Engine {
   virtual EngineCounters counters() const = 0;
   /// What does not work as well as it may, one line each, until it is cured (P9).
   virtual std::vector<std::string> degraded() const = 0;
+  /// Ok, or why every change fails until the store is opened anew.
+  virtual Status failure() const = 0;
 
   // Key-value face. A key is a path without a leading slash ("a/b/c"); directories are made as
   // needed.

@@ -78,6 +78,7 @@ std::vector<Snapshot> freeze_dirty(const std::vector<LiveInodePtr>& group) {
     std::unique_lock lock(live.mutex);
     live.listed = false;
     live.flushing.swap(live.dirty);
+    live.flushing_since_ns = live.dirty_since_ns.exchange(0);
     snapshots[i].mtime = live.mtime;
   }
   return snapshots;
@@ -140,8 +141,10 @@ Result<std::unique_lock<std::timed_mutex>> EngineImpl::lock_flush(LiveInode& liv
 void EngineImpl::note_dirty(const LiveInodePtr& live) {
   if (live->listed) return;
   live->listed = true;
+  const std::uint64_t now_ns = clock_.boot_ns();
+  if (live->dirty_since_ns == 0) live->dirty_since_ns = now_ns;
   std::lock_guard lock(dirty_mutex_);
-  dirty_list_.emplace_back(clock_.boot_ns(), live);
+  dirty_list_.emplace_back(now_ns, live);
 }
 
 void EngineImpl::settle(LiveInode& live) {
@@ -152,6 +155,7 @@ void EngineImpl::settle(LiveInode& live) {
   }
   const std::uint64_t before = live.counted_bytes;
   live.counted_bytes = frames;
+  if (frames == 0) live.dirty_since_ns = live.flushing_since_ns = 0;
   if (frames > before) {
     dirty_bytes_ += frames - before;
     if (dirty_bytes_ > options_.write_buffer_bytes / 4) wake();
@@ -215,6 +219,7 @@ void EngineImpl::take_back(const std::vector<LiveInodePtr>& group) {
   for (const LiveInodePtr& live : group) {
     std::unique_lock lock(live->mutex);
     live->dirty.absorb_older(live->flushing);
+    live->dirty_since_ns = live->flushing_since_ns.exchange(0);
     note_dirty(live);
     settle(*live);
   }
@@ -254,6 +259,7 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
     LiveInode& live = *group[i];
     std::unique_lock lock(live.mutex);
     live.flushing.clear();
+    live.flushing_since_ns = 0;
     if (live.mtime == snapshots[i].mtime) live.mtime.reset();
     settle(live);
   }

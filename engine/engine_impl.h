@@ -99,6 +99,7 @@ class EngineImpl final : public Engine {
   Result<SpaceInfo> space() override;
   EngineCounters counters() const override;
   std::vector<std::string> degraded() const override;
+  Status failure() const override;
 
   Status put(std::string_view key, Bytes value) override;
   Result<std::string> get(std::string_view key) override;
@@ -152,6 +153,7 @@ class EngineImpl final : public Engine {
   void note_changed(const Command& command, bool is_own);
   void note_holders(const SetHoldersCommand& moved);
   bool is_holder(SegmentId segment) const;
+  void count_cluster(EngineCounters& counters) const;
   Status may_answer();  ///< a lone node always may
   Status append_now(InodeId inode, Bytes bytes);
   Result<SpaceInfo> space_of_cluster();
@@ -249,6 +251,7 @@ class EngineImpl final : public Engine {
   std::vector<LiveInodePtr> take_dirty(std::uint64_t dirty_since_ns);
   /// Of a store of that size for users: without what the cleaner needs to work.
   std::uint64_t usable_bytes(std::uint64_t size_bytes) const;
+  std::uint64_t dirty_age_ns() const;
   bool has_room_for(std::uint64_t bytes) const;  ///< now, as the disk was at the last look
   std::uint64_t occupied_bytes() const;          ///< live, reserved by fallocate and on its way
 
@@ -338,7 +341,7 @@ class EngineImpl final : public Engine {
 
   std::function<void()> wakeup_;
   std::atomic<bool> closed_ = false, failed_ = false, replaying_ = true;
-  std::mutex failure_mutex_;
+  mutable std::mutex failure_mutex_;
   std::optional<Error> failure_;
   std::unordered_set<std::string> reported_damage_;  // under failure_mutex_
 
@@ -382,7 +385,8 @@ class EngineImpl final : public Engine {
   struct Counts {
     std::atomic<std::uint64_t> read_bytes = 0, written_bytes = 0, page_hits = 0, page_misses = 0,
                                buffer_hit_pages = 0, syncs = 0, flushes = 0, checkpoints = 0,
-                               inline_bytes = 0, cleaned_segments = 0, errors = 0;
+                               inline_bytes = 0, cleaned_segments = 0, errors = 0,
+                               leases_lost = 0;
   };
   Counts counts_;
   const std::unique_ptr<Admin> admin_;

@@ -25,11 +25,11 @@ void LiveInodeTable::drop_if_idle(InodeId inode) {
   if (it != s.live.end() && it->second.use_count() == 1 && it->second->clean()) s.live.erase(it);
 }
 
-std::vector<LiveInodePtr> LiveInodeTable::all() {
+std::vector<LiveInodePtr> LiveInodeTable::all() const {
   std::vector<LiveInodePtr> found;
-  for (Shard& s : shards_) {
+  for (const Shard& s : shards_) {
     std::lock_guard lock(s.mutex);
-    for (auto& [id, live] : s.live) found.push_back(live);
+    for (const auto& [id, live] : s.live) found.push_back(live);
   }
   return found;
 }

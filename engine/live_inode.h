@@ -38,6 +38,8 @@ struct LiveInode {
   bool listed = false;               ///< in the list of dirty inodes
   std::uint64_t reserved_bytes = 0;  ///< of the store, for pages in `dirty` and `flushing`
   std::atomic<std::uint64_t> counted_bytes = 0;  ///< of its frames, in the engine's total
+  /// Boot times of the oldest byte of `dirty` and of `flushing`; 0: none. For counters.
+  std::atomic<std::uint64_t> dirty_since_ns = 0, flushing_since_ns = 0;
   DirtyPages dirty, flushing;
 
   /// Where its bytes on their way end.
@@ -57,7 +59,7 @@ class LiveInodeTable {
   LiveInodePtr get_or_add(InodeId inode);
   /// Drops entries that nobody else uses and that are clean.
   void drop_if_idle(InodeId inode);
-  std::vector<LiveInodePtr> all();
+  std::vector<LiveInodePtr> all() const;
 
   void retain(InodeId inode, std::uint64_t count);
   /// True if the last reference went.
@@ -68,7 +70,7 @@ class LiveInodeTable {
  private:
   static constexpr std::size_t kShards = 32;
   struct Shard {
-    std::mutex mutex;
+    mutable std::mutex mutex;
     std::unordered_map<InodeId, LiveInodePtr> live;
     std::unordered_map<InodeId, std::uint64_t> references;
   };

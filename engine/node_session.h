@@ -48,6 +48,9 @@ class NodeSession {
     acknowledgements_.note(peer, incarnation, position);
   }
 
+  /// Changes of this node that wait for others, now.
+  std::uint64_t unacknowledged() const { return acknowledgements_.waiting(); }
+
   /// The catalog here is as good as anybody's. Waits for the lease to be renewed. Errors: kTimeout,
   /// kFenced.
   Status may_answer();

@@ -1,5 +1,6 @@
 #include "fs/stats_report.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/json.hpp>
 #include <utility>
@@ -9,42 +10,52 @@ namespace {
 
 namespace json = boost::json;
 
-using Counter = std::pair<std::string_view, std::uint64_t EngineCounters::*>;
+struct Counter {
+  std::string_view name;
+  std::uint64_t EngineCounters::*member;
+  bool is_gauge = false;
+};
+constexpr bool kGauge = true;
 constexpr std::array kCounters = {
     Counter{"read_bytes", &EngineCounters::read_bytes},
     Counter{"written_bytes", &EngineCounters::written_bytes},
     Counter{"page_hits", &EngineCounters::page_hits},
     Counter{"page_misses", &EngineCounters::page_misses},
     Counter{"buffer_hit_pages", &EngineCounters::buffer_hit_pages},
-    Counter{"dirty_bytes", &EngineCounters::dirty_bytes},
-    Counter{"dirty_bytes_max", &EngineCounters::dirty_bytes_max},
-    Counter{"cache_bytes", &EngineCounters::cache_bytes},
-    Counter{"cache_bytes_max", &EngineCounters::cache_bytes_max},
-    Counter{"log_position", &EngineCounters::log_position},
-    Counter{"log_durable", &EngineCounters::log_durable},
-    Counter{"log_held_bytes", &EngineCounters::log_held_bytes},
-    Counter{"log_capacity_bytes", &EngineCounters::log_capacity_bytes},
+    Counter{"dirty_bytes", &EngineCounters::dirty_bytes, kGauge},
+    Counter{"dirty_bytes_max", &EngineCounters::dirty_bytes_max, kGauge},
+    Counter{"cache_bytes", &EngineCounters::cache_bytes, kGauge},
+    Counter{"cache_bytes_max", &EngineCounters::cache_bytes_max, kGauge},
+    Counter{"log_position", &EngineCounters::log_position, kGauge},
+    Counter{"log_durable", &EngineCounters::log_durable, kGauge},
+    Counter{"log_held_bytes", &EngineCounters::log_held_bytes, kGauge},
+    Counter{"log_capacity_bytes", &EngineCounters::log_capacity_bytes, kGauge},
     Counter{"syncs", &EngineCounters::syncs},
     Counter{"flushes", &EngineCounters::flushes},
     Counter{"checkpoints", &EngineCounters::checkpoints},
     Counter{"inline_bytes", &EngineCounters::inline_bytes},
-    Counter{"segment_count", &EngineCounters::segment_count},
-    Counter{"segment_bytes", &EngineCounters::segment_bytes},
+    Counter{"segment_count", &EngineCounters::segment_count, kGauge},
+    Counter{"segment_bytes", &EngineCounters::segment_bytes, kGauge},
     Counter{"segment_written_bytes", &EngineCounters::segment_written_bytes},
     Counter{"appended_bytes", &EngineCounters::appended_bytes},
     Counter{"cleaned_segments", &EngineCounters::cleaned_segments},
     Counter{"moved_bytes", &EngineCounters::moved_bytes},
-    Counter{"live_bytes", &EngineCounters::live_bytes},
-    Counter{"inodes", &EngineCounters::inodes},
-    Counter{"held_inodes", &EngineCounters::held_inodes},
-    Counter{"orphans", &EngineCounters::orphans},
-    Counter{"ballast_bytes", &EngineCounters::ballast_bytes},
+    Counter{"live_bytes", &EngineCounters::live_bytes, kGauge},
+    Counter{"inodes", &EngineCounters::inodes, kGauge},
+    Counter{"held_inodes", &EngineCounters::held_inodes, kGauge},
+    Counter{"orphans", &EngineCounters::orphans, kGauge},
+    Counter{"ballast_bytes", &EngineCounters::ballast_bytes, kGauge},
     Counter{"corrupt_pages", &EngineCounters::corrupt_pages},
     Counter{"errors", &EngineCounters::errors},
     Counter{"copied_bytes", &EngineCounters::copied_bytes},
     Counter{"pulled_pages", &EngineCounters::pulled_pages},
     Counter{"healed_bytes", &EngineCounters::healed_bytes},
-    Counter{"at_risk_segments", &EngineCounters::at_risk_segments},
+    Counter{"at_risk_segments", &EngineCounters::at_risk_segments, kGauge},
+    Counter{"dirty_age_ns", &EngineCounters::dirty_age_ns, kGauge},
+    Counter{"members_up", &EngineCounters::members_up, kGauge},
+    Counter{"unacknowledged", &EngineCounters::unacknowledged, kGauge},
+    Counter{"leases_lost", &EngineCounters::leases_lost},
+    Counter{"refused_connections", &EngineCounters::refused_connections},
 };
 static_assert(sizeof(EngineCounters) == kCounters.size() * sizeof(std::uint64_t),
               "a counter is missing above");
@@ -96,7 +107,7 @@ json::object operations_json(const std::vector<OpSummary>& operations) {
 
 json::object engine_json(const EngineCounters& counters) {
   json::object result;
-  for (const auto& [name, member] : kCounters) result[name] = counters.*member;
+  for (const Counter& counter : kCounters) result[counter.name] = counters.*counter.member;
   return result;
 }
 
@@ -110,6 +121,12 @@ json::value space_json(const std::optional<SpaceInfo>& space) {
 }
 
 }  // namespace
+
+bool is_gauge(std::string_view engine_counter) {
+  return std::any_of(kCounters.begin(), kCounters.end(), [&](const Counter& counter) {
+    return counter.name == engine_counter && counter.is_gauge;
+  });
+}
 
 std::vector<OpSummary> summarize(const OpMetrics& metrics) {
   std::vector<OpSummary> result;

@@ -50,6 +50,9 @@ struct StatsReport {
 /// The operations that were called at least once, in the order of OpKind.
 std::vector<OpSummary> summarize(const OpMetrics& metrics);
 
+/// Whether the counter of the engine with this name in the document may also fall.
+bool is_gauge(std::string_view engine_counter);
+
 /// One line of JSON. Bytes that are not UTF-8 become U+FFFD.
 std::string to_json(const StatsReport& report);
 

@@ -87,9 +87,10 @@ void add_data(std::string& out, const Report& report, const Interval& interval) 
                        human_count(get("page_misses"))));
   add_line(out, "", "cache " + part_of(get("cache_bytes"), get("cache_bytes_max")));
   add_line(out, "write buffer",
-           fmt::format("{} dirty; {} flushes, {} syncs",
+           fmt::format("{} dirty, the oldest for {}; {} flushes, {} syncs",
                        part_of(get("dirty_bytes"), get("dirty_bytes_max")),
-                       human_count(get("flushes")), human_count(get("syncs"))));
+                       human_time(get("dirty_age_ns")), human_count(get("flushes")),
+                       human_count(get("syncs"))));
   add_line(out, "log",
            fmt::format("{} held, {} of file bytes went through it; {} checkpoints",
                        part_of(get("log_held_bytes"), get("log_capacity_bytes")),
@@ -97,6 +98,22 @@ void add_data(std::string& out, const Report& report, const Interval& interval) 
   add_line(out, "",
            fmt::format("position {}, durable {}", human_count(get("log_position")),
                        human_count(get("log_durable"))));
+}
+
+void add_cluster(std::string& out, const StatDocument& now) {
+  const auto get = [&](std::string_view name) { return now.number("engine", name); };
+  if (get("members_up").value_or(0) == 0) return;
+  add_line(out, "cluster",
+           fmt::format("{} nodes up; {} changes wait for others, {} segments lack a holder",
+                       human_count(get("members_up")), human_count(get("unacknowledged")),
+                       human_count(get("at_risk_segments"))));
+  add_line(out, "",
+           fmt::format("{} bytes copied for others, {} to new holders; {} pages pulled",
+                       human_bytes(get("copied_bytes")), human_bytes(get("healed_bytes")),
+                       human_count(get("pulled_pages"))));
+  add_line(out, "",
+           fmt::format("{} leases lost, {} connections refused", human_count(get("leases_lost")),
+                       human_count(get("refused_connections"))));
 }
 
 void add_storage(std::string& out, const Report& report, const Interval& interval) {
@@ -196,6 +213,7 @@ std::string to_table(const Report& report) {
   add_head(out, report.now);
   add_operations(out, interval, report.now);
   add_data(out, report, interval);
+  add_cluster(out, report.now);
   add_storage(out, report, interval);
   return out;
 }

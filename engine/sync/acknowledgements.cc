@@ -66,6 +66,13 @@ std::map<NodeId, Incarnation> Acknowledgements::awaited() const {
   return nodes;
 }
 
+std::size_t Acknowledgements::waiting() const {
+  std::lock_guard lock(mutex_);
+  std::size_t count = 0;  // each call waits for one node at a time
+  for (const auto& [node, who] : awaited_) count += who.second;
+  return count;
+}
+
 struct Acknowledger::State {
   struct Debt {
     Position owed, told;

@@ -32,6 +32,7 @@ class Acknowledgements {
               const Deadline& until);
   /// Nodes that somebody waits for right now.
   std::map<NodeId, Incarnation> awaited() const;
+  std::size_t waiting() const;  ///< calls of wait() that wait right now
 
  private:
   struct Seen {

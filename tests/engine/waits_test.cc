@@ -109,6 +109,24 @@ TEST_F(EngineWaits, BytesWhoseFlushWaitedTooLongAreFlushedLater) {
   EXPECT_EQ(engine_->counters().dirty_bytes, 0u);
 }
 
+/// Bytes that come later do not make it younger, and those of a flush count until its end.
+TEST_F(EngineWaits, AgeIsOfTheOldestByteThatIsInNoSegment) {
+  EXPECT_EQ(engine_->counters().dirty_age_ns, 0u);
+  ASSERT_TRUE(write(200 << 10));
+  Gate gate(DiskOperation::kWrite, "segments/");
+  gate.hold(disk_);
+  std::thread flusher([&] { EXPECT_TRUE(engine_->sync_all()); });
+  gate.wait_for_one();
+  clock_.tick();
+  for (int i = 0; i < 7; ++i) clock_.boot_ns();
+  ASSERT_TRUE(engine_->write(create("other"), 0, as_bytes("o")));
+  EXPECT_GE(engine_->counters().dirty_age_ns, 7 * kSecond);
+  gate.let_go();
+  flusher.join();
+  EXPECT_TRUE(engine_->sync_all());
+  EXPECT_EQ(engine_->counters().dirty_age_ns, 0u);
+}
+
 TEST_F(EngineWaits, OrphanThatIsBeingFlushedIsFreedLater) {
   ASSERT_TRUE(write(200 << 10));
   Gate gate(DiskOperation::kWrite, "segments/");

@@ -93,6 +93,7 @@ class FakeEngine : public Engine {
   Result<SpaceInfo> space() override { return kNone; }
   EngineCounters counters() const override { return {}; }
   std::vector<std::string> degraded() const override { return {}; }
+  Status failure() const override { return {}; }
   Status put(std::string_view, Bytes) override { return kNone; }
   Result<std::string> get(std::string_view) override { return kNone; }
   Status remove(std::string_view) override { return kNone; }

@@ -45,7 +45,7 @@ TEST(StatTable, ShowsRatesSinceTheStart) {
                        "   678 us     9 ms\n"))
       << table;
   EXPECT_TRUE(contains(table, "hit rate 75.00 % over the last 1 min 40 s")) << table;
-  EXPECT_TRUE(contains(table, "1 MiB of 64 MiB dirty"));
+  EXPECT_TRUE(contains(table, "1 MiB of 64 MiB dirty, the oldest for"));
   EXPECT_TRUE(contains(table, "write amplification 1.50"));
   EXPECT_TRUE(contains(table, "1 MiB of 4 MiB free"));
   EXPECT_TRUE(contains(table, "DEGRADED      memory is not locked"));

@@ -4,7 +4,7 @@ file(GLOB fs_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fs/*.cc
 list(FILTER fs_sources EXCLUDE REGEX "_main\\.cc$")
 add_library(kvsyncfs_fs STATIC ${fs_sources})
 target_link_libraries(kvsyncfs_fs PUBLIC kvsyncfs_engine PkgConfig::FUSE3 Boost::json
-                      spdlog::spdlog)
+                      PkgConfig::PROMETHEUS spdlog::spdlog)
 
 add_executable(kvsyncfs fs/kvsyncfs_main.cc)
 target_link_libraries(kvsyncfs PRIVATE kvsyncfs_fs)

@@ -15,6 +15,7 @@
 #include "engine/open_store.h"
 #include "engine/workers.h"
 #include "fs/daemonize.h"
+#include "fs/metrics_server.h"
 #include "fs/mount_check.h"
 #include "fs/options.h"
 #include "fs/process_setup.h"
@@ -63,7 +64,24 @@ EngineOptions engine_options(const MountOptions& options) {
 struct Attendants {
   Watchdog& watchdog;
   StopSignals& signals;
+  MetricsServer* metrics;  ///< null: nobody asked for one
   std::vector<std::string> degraded;
+};
+
+/// What Prometheus is told, for the length of a scope.
+class Scrapes {
+ public:
+  Scrapes(MetricsServer* server, const StatsServer& stats) : server_(server) {
+    if (server_) server_->serve([&stats] { return stats.document(); });
+  }
+  ~Scrapes() {
+    if (server_) server_->serve({});
+  }
+  Scrapes(const Scrapes&) = delete;
+  Scrapes& operator=(const Scrapes&) = delete;
+
+ private:
+  MetricsServer* server_;
 };
 
 /// From the mount to its end. The session unmounts as the last, so that the
@@ -85,6 +103,7 @@ Status serve_mount(OpenStore& store, Clock& clock, const MountOptions& options, 
     attendants.watchdog.watch(session->device());
   else
     spdlog::warn("no counters, barriers and watchdog: {}", describe(started.error()));
+  const Scrapes scrapes(attendants.metrics, stats);
   attendants.signals.set_action([&session] { session->stop(); });
   spdlog::info("mounted {} at {}", options.store, options.mountpoint);
   verdict.ready(warning);
@@ -94,7 +113,8 @@ Status serve_mount(OpenStore& store, Clock& clock, const MountOptions& options, 
   return served;
 }
 
-/// Of a node that only holds data: the other nodes are served until a signal comes.
+/// Of a node that only holds data: the other nodes are served until a signal comes, or until the
+/// node can serve no more, which is an error.
 Status serve_peers(OpenStore& store, Clock& clock, const MountOptions& options, Verdict& verdict,
                    Attendants& attendants) {
   const OpMetrics metrics;  // nobody calls
@@ -104,16 +124,25 @@ Status serve_peers(OpenStore& store, Clock& clock, const MountOptions& options, 
                     {options.store, "", kNoDevice, store.uuid(), attendants.degraded});
   if (const Status started = stats.start(); !started)
     spdlog::warn("no counters and barriers: {}", describe(started.error()));
-  std::promise<void> stopped;
-  attendants.signals.set_action([&stopped] { stopped.set_value(); });
+  const Scrapes scrapes(attendants.metrics, stats);
+  std::promise<void> stop;
+  auto stopped = stop.get_future();
+  attendants.signals.set_action([&stop] { stop.set_value(); });
   spdlog::info("serves {} without a mount", options.store);
   verdict.ready("");
-  stopped.get_future().wait();
+  Status failure;
+  while (failure && stopped.wait_for(std::chrono::seconds(1)) != std::future_status::ready)
+    failure = store.engine().failure();
   attendants.signals.set_action({});  // it may still be at its end
-  return {};
+  return failure;
 }
 
 Status serve(const MountOptions& options, Verdict& verdict, Attendants& attendants) {
+  std::unique_ptr<MetricsServer> metrics;  // before a node joins others, which would miss it
+  if (!options.metrics.empty()) {
+    KVSYNCFS_ASSIGN(metrics, MetricsServer::listen(options.metrics));
+    attendants.metrics = metrics.get();
+  }
   KVSYNCFS_ASSIGN(const StoreLock lock,
                   take_store(options.store, std::chrono::seconds(options.timeout_s)));
   const auto disk = make_real_disk();
@@ -147,7 +176,7 @@ int run(const MountOptions& options, Verdict& verdict) {
   for (std::string& line : harden_process()) degraded.push_back(std::move(line));
   StopSignals signals;
   start_log(options);
-  Attendants attendants{watchdog, signals, std::move(degraded)};
+  Attendants attendants{watchdog, signals, nullptr, std::move(degraded)};
   const Status served = serve_or_tell(options, verdict, attendants);
   if (served) {
     spdlog::info("{} {}", options.no_mount ? "left" : "unmounted",

@@ -84,10 +84,10 @@ Status apply_value(MountOptions& options, std::string_view name, std::string_vie
     options.log_level = value;
     return {};
   }
-  if (name == "listen") {
+  if (name == "listen" || name == "metrics") {
     const auto parsed = parse_host_port(value);
     if (!parsed) return Error(Code::kInvalid, "option " + word + ": not ADDRESS:PORT");
-    options.listen = value;
+    (name == "listen" ? options.listen : options.metrics) = value;
     return {};
   }
   if (name == "subtype" && value != "kvsyncfs")
@@ -216,6 +216,7 @@ Options:
                      mkfs.kvsyncfs was told)
   heal_delay=SECONDS of a node of a cluster: copies that a node held which is away for longer are
                      made anew on others (default 600)
+  metrics=ADDR:PORT  counters for Prometheus at http://ADDR:PORT/metrics (default: nowhere)
   fsname=NAME        what mount(8) shows as the source (default: STORE)
   nodev, nosuid, noexec, sync, dirsync: enforced by the kernel
   allow_other, default_permissions: always on

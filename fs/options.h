@@ -23,6 +23,7 @@ struct MountOptions {
   std::uint64_t heal_delay_s = 600;  ///< of a cluster: a node that is away for longer is replaced
   std::string log_level = "info";
   std::string listen;  ///< of a cluster's node, "address:port"; empty: as the store says
+  std::string metrics;  ///< "address:port" for Prometheus; empty: nowhere
   std::string fsname;  ///< what mount(8) shows as the source; empty: the store
   std::vector<std::string> kernel_options;  ///< for mount(2): nodev, nosuid, noexec, sync, ...
 };

@@ -32,7 +32,11 @@ Status StatsServer::start() {
   KVSYNCFS_TRY(files_->make(folder_, has_mount ? socket_name(identity_.device) : alias,
                             has_mount ? alias : ""));
   RequestHandlers handlers;
-  handlers.stats = [this] { return report(); };
+  handlers.stats = [this] {
+    StatsReport now = report();
+    now.history = history_;
+    return to_json(now);
+  };
   handlers.barrier = [this] { return engine_.sync_all(); };
   handlers.admin = [this](std::string_view request) {
     return answer_admin(engine_.admin(), request);
@@ -58,7 +62,9 @@ void StatsServer::remember() {
   if (history_.size() > kHistoryMax) history_.pop_front();
 }
 
-std::string StatsServer::report() const {
+std::string StatsServer::document() const { return to_json(report()); }
+
+StatsReport StatsServer::report() const {
   StatsReport report;
   report.identity = identity_;
   for (std::string& line : engine_.degraded()) report.identity.degraded.push_back(std::move(line));
@@ -70,8 +76,7 @@ std::string StatsServer::report() const {
   report.operations = summarize(metrics_);
   report.engine = engine_.counters();
   if (const auto space = engine_.space()) report.space = *space;
-  report.history = history_;
-  return to_json(report);
+  return report;
 }
 
 }  // namespace kvsyncfs

@@ -27,13 +27,15 @@ class StatsServer {
 
   /// Errors: those of RunFiles::make and RequestServer::start, naming the path.
   Status start();
+  /// The document without its history. Thread: any.
+  std::string document() const;
   /// Waits for a barrier that runs, and removes the socket.
   void stop();
 
  private:
   std::uint64_t uptime_ns() const;
   void remember();             // in the server's thread
-  std::string report() const;  // in the server's thread
+  StatsReport report() const;  // without the history
 
   Engine& engine_;
   const OpMetrics& metrics_;

@@ -17,3 +17,8 @@ set_target_properties(umount.fuse.kvsyncfs PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                                       ${CMAKE_BINARY_DIR}/fs)
 # umount(8) looks for helpers in /sbin only, whatever the prefix is.
 install(TARGETS umount.fuse.kvsyncfs DESTINATION /sbin)
+
+# systemd looks below /usr/local and below /usr.
+configure_file(${PROJECT_SOURCE_DIR}/fs/kvsyncfs@.service.in
+               ${CMAKE_BINARY_DIR}/fs/kvsyncfs@.service @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/fs/kvsyncfs@.service DESTINATION lib/systemd/system)

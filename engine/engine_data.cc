@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine/engine_impl.h"
+#include "engine/format/segment_layout.h"
 
 namespace kvsyncfs {
 
@@ -165,8 +166,12 @@ Status EngineImpl::read_page(SegmentId segment, std::uint64_t page, std::size_t 
   PooledBuffer buffer(chunks_);
   const MutableBytes chunk = buffer.bytes().first(wanted * kPageSize);
   KVSYNCFS_ASSIGN(const std::size_t count, misses_->load_some(segment, page, chunk));
-  for (std::size_t i = 0; i < count; ++i)
-    pages_.insert({segment, page + i}, chunk.subspan(i * kPageSize, kPageSize));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Bytes bytes = chunk.subspan(i * kPageSize, kPageSize);
+    const PageIdentity identity{superblock_.volume_tag(), segment, page + i};
+    // Nobody reads checksum pages, which lie between those of small files.
+    if (i == 0 || !decode_checksum_page(identity, bytes)) pages_.insert({segment, page + i}, bytes);
+  }
   std::memcpy(out.data(), chunk.data() + offset, out.size());
   return {};
 }

@@ -14,7 +14,7 @@ class LocalMissSource final : public MissSource {
     return store_.read(segment, offset, out);
   }
   Result<std::size_t> load_some(SegmentId segment, std::uint64_t page, MutableBytes out) override {
-    return load_pages(store_, segment, page, out);
+    return store_.load_pages(segment, page, out);
   }
 
  private:

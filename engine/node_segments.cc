@@ -158,7 +158,7 @@ Result<std::size_t> NodeSegments::Misses::load_some(SegmentId segment, std::uint
                                                     MutableBytes out) {
   SegmentStore& store = segments_.store_;
   Result<std::size_t> loaded = Code::kNotFound;
-  if (store.file(segment)) loaded = load_pages(store, segment, page, out);
+  if (store.file(segment)) loaded = store.load_pages(segment, page, out);
   if (loaded) return loaded;
   const auto holders = segments_.other_holders(segment);
   if (holders.empty()) return loaded;

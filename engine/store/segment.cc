@@ -80,6 +80,45 @@ Result<std::uint64_t> Segment::pages_in_batch_from(std::uint64_t page) {
   return bad_page(page, "in no valid batch");
 }
 
+/// Checksum pages of the batches that follow one another without a gap, up to page `*end`, which
+/// becomes the end of what they hold. Empty: no batch has `page`.
+std::optional<std::vector<std::uint64_t>> Segment::heads_from(std::uint64_t page,
+                                                              std::uint64_t* end) const {
+  std::vector<std::uint64_t> heads;
+  std::shared_lock lock(table_mutex_);
+  const PageBatch* batch = table_.find(page);
+  if (batch == nullptr) return std::nullopt;
+  const PageBatch* const last = &table_.batches().back();
+  for (; batch->end() < *end && batch != last && batch[1].page == batch->end(); ++batch)
+    heads.push_back(batch->end());
+  *end = std::min<std::uint64_t>(*end, batch->end());
+  if (!heads.empty() && heads.back() + 1 == *end) --*end;  // of no use without its pages
+  return heads;
+}
+
+Result<std::size_t> Segment::load_pages(std::uint64_t page, MutableBytes out) {
+  std::uint64_t end = page + out.size() / kPageSize;
+  const auto heads = heads_from(page, &end);
+  if (!heads) return bad_page(page, "in no valid batch");
+  out = out.first((end - page) * kPageSize);
+  KVSYNCFS_ASSIGN(const std::size_t size, file_->read_at(page * kPageSize, out));
+  auto head = heads->begin();
+  for (std::uint64_t at = page; at < end; ++at) {
+    const std::uint64_t offset = (at - page) * kPageSize;
+    const bool is_whole = offset + kPageSize <= size, is_head = head != heads->end() && *head == at;
+    if (is_head) ++head;
+    const Bytes bytes = out.subspan(offset, kPageSize);
+    const PageIdentity identity{volume_tag_, id_, at};
+    if (is_whole && (is_head ? decode_checksum_page(identity, bytes).has_value()
+                             : page_checksum(identity, bytes) == table_.checksum(at)))
+      continue;
+    // What was not asked for is told when it is.
+    if (at > page) return at - page;
+    return bad_page(at, is_whole ? "bad checksum" : "the file ends before it");
+  }
+  return end - page;
+}
+
 Result<AlignedBuffer> Segment::read_batch(std::uint64_t page) {
   std::size_t count = 0;
   {

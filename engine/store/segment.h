@@ -39,8 +39,8 @@ class Segment {
   Status read(std::uint64_t offset, MutableBytes out);
   /// The whole batch at that checksum page, verified. Errors: kNotFound, kCorrupt, kIo.
   Result<AlignedBuffer> read_batch(std::uint64_t page);
-  /// Errors: kCorrupt.
-  Result<std::uint64_t> pages_in_batch_from(std::uint64_t page);
+  /// As SegmentStore's. Errors: kCorrupt, kIo.
+  Result<std::size_t> load_pages(std::uint64_t page, MutableBytes out);
 
   /// From start until it is sealed: nobody evicts it.
   bool is_written() const { return written_.load(std::memory_order_relaxed); }
@@ -57,6 +57,9 @@ class Segment {
   }
 
  private:
+  Result<std::uint64_t> pages_in_batch_from(std::uint64_t page);
+  std::optional<std::vector<std::uint64_t>> heads_from(std::uint64_t page,
+                                                       std::uint64_t* end) const;
   Error bad_page(std::uint64_t page, const char* what, std::uint64_t count = 1);
   /// Reads whole pages and verifies them; all are data pages of one batch.
   Status read_pages(std::uint64_t page, MutableBytes out);

@@ -151,9 +151,11 @@ class SegmentStore {
   /// aligned memory are not copied. Errors: kCorrupt, kIo, kNotFound.
   virtual Status read(SegmentId id, std::uint64_t offset, MutableBytes out) = 0;
 
-  /// Data pages from `page` on to the end of its batch: how much one read may take. At least 1.
-  /// Errors: kCorrupt (no batch covers it), kIo, kNotFound.
-  virtual Result<std::uint64_t> pages_in_batch_from(SegmentId id, std::uint64_t page) = 0;
+  /// Reads whole pages from `page` on, with one read of the disk, and verifies them; returns how
+  /// many, at least one. They go on over the ends of batches, so that checksum pages may be among
+  /// them, but neither first nor last. A bad page further on does not cost the first. Errors:
+  /// those of read(), kCorrupt also where no batch has `page`.
+  virtual Result<std::size_t> load_pages(SegmentId id, std::uint64_t page, MutableBytes out) = 0;
 
   /// Unlinks the file, or keeps it for a later segment, and gives its space back (reads under way
   /// finish). A crash must not bring the segment back: its deletion is durable. Errors: kIo.
@@ -172,10 +174,5 @@ class SegmentStore {
   virtual std::uint64_t free_bytes() const = 0;
   virtual StoreCounters counters() const = 0;
 };
-
-/// Whole data pages from `page` on into `out`, up to the end of their batch; returns the count, at
-/// least one. A bad page further on does not cost the first. Errors: those of read().
-Result<std::size_t> load_pages(SegmentStore& store, SegmentId id, std::uint64_t page,
-                               MutableBytes out);
 
 }  // namespace kvsyncfs

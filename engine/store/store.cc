@@ -7,18 +7,6 @@
 
 namespace kvsyncfs {
 
-Result<std::size_t> load_pages(SegmentStore& store, SegmentId id, std::uint64_t page,
-                               MutableBytes out) {
-  KVSYNCFS_ASSIGN(const std::uint64_t in_batch, store.pages_in_batch_from(id, page));
-  const auto count =
-      static_cast<std::size_t>(std::min<std::uint64_t>(out.size() / kPageSize, in_batch));
-  auto loaded = store.read(id, page * kPageSize, out.first(count * kPageSize));
-  if (loaded) return count;
-  if (count == 1) return loaded.error();
-  KVSYNCFS_TRY(store.read(id, page * kPageSize, out.first(kPageSize)));
-  return std::size_t{1};
-}
-
 Status SegmentStoreImpl::reserve(std::uint64_t bytes) {
   if (options_.read_only) return Error(Code::kReadOnly, options_.directory);
   return space_.reserve(bytes);
@@ -39,9 +27,10 @@ Status SegmentStoreImpl::read(SegmentId id, std::uint64_t offset, MutableBytes o
   return segment->read(offset, out);
 }
 
-Result<std::uint64_t> SegmentStoreImpl::pages_in_batch_from(SegmentId id, std::uint64_t page) {
+Result<std::size_t> SegmentStoreImpl::load_pages(SegmentId id, std::uint64_t page,
+                                                 MutableBytes out) {
   KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
-  return segment->pages_in_batch_from(page);
+  return segment->load_pages(page, out);
 }
 
 Status SegmentStoreImpl::write_replica(SegmentId id, std::uint64_t page, Bytes batch) {

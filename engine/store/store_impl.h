@@ -27,7 +27,7 @@ class SegmentStoreImpl final : public SegmentStore {
   Result<std::vector<Placed>> append(Stream stream, std::span<const Bytes> runs) override;
   Status sync() override { return syncer_.sync(); }
   Status read(SegmentId id, std::uint64_t offset, MutableBytes out) override;
-  Result<std::uint64_t> pages_in_batch_from(SegmentId id, std::uint64_t page) override;
+  Result<std::size_t> load_pages(SegmentId id, std::uint64_t page, MutableBytes out) override;
   Status remove(SegmentId id) override;
   Result<std::vector<PageRange>> scrub(
       SegmentId id, Scrub what, const std::function<void(std::uint64_t bytes)>& progress) override;

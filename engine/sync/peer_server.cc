@@ -48,16 +48,14 @@ Result<Answer> PeerServer::replicate(const Incoming& request) {
 
 Result<Answer> PeerServer::read_pages(const Incoming& request) {
   KVSYNCFS_ASSIGN(const PagesWanted wanted, decode_pages_wanted(request.head));
-  KVSYNCFS_ASSIGN(const std::uint64_t in_batch,
-                  store_.pages_in_batch_from(wanted.segment, wanted.page));
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(wanted.count, in_batch));
-  const auto pages = std::make_shared<AlignedBuffer>(count * kPageSize);
-  KVSYNCFS_TRY(store_.read(wanted.segment, wanted.page * kPageSize, pages->bytes()));
+  const auto pages = std::make_shared<AlignedBuffer>(wanted.count * kPageSize);
+  KVSYNCFS_ASSIGN(const std::size_t count,
+                  store_.load_pages(wanted.segment, wanted.page, pages->bytes()));
   std::vector<std::uint32_t> checksums(count);
   for (std::size_t i = 0; i < count; ++i)
     checksums[i] = page_checksum({volume_tag_, wanted.segment, wanted.page + i},
                                  pages->bytes().subspan(i * kPageSize, kPageSize));
-  return Answer{encode_page_checksums(checksums), {pages->bytes(), pages}};
+  return Answer{encode_page_checksums(checksums), {pages->bytes().first(count * kPageSize), pages}};
 }
 
 }  // namespace kvsyncfs

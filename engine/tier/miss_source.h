@@ -18,8 +18,9 @@ class MissSource {
   /// aligned pages into aligned memory are not copied. Thread: any. Errors: kCorrupt, kIo,
   /// kNotFound.
   virtual Status load(SegmentId segment, std::uint64_t offset, MutableBytes out) = 0;
-  /// Whole data pages from `page` on into `out`, as many as its batch has there, at least one;
-  /// returns the count. Thread: any. Errors: those of load, kUnreachable, kTimeout.
+  /// Whole pages from `page` on into `out`, as many as are there, at least one; returns the count.
+  /// Checksum pages may be among them, verified or not, but not first. Thread: any. Errors: those
+  /// of load, kUnreachable, kTimeout.
   virtual Result<std::size_t> load_some(SegmentId segment, std::uint64_t page,
                                         MutableBytes out) = 0;
 };

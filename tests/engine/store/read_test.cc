@@ -46,16 +46,51 @@ TEST_F(SegmentStoreRead, ReadsSurviveReopening) {
   EXPECT_EQ(store_->counters().corrupt_pages, 0u);
 }
 
-TEST_F(SegmentStoreRead, PagesInBatchCountToItsEnd) {
+TEST_F(SegmentStoreRead, PagesAreLoadedOverTheEndsOfBatches) {
+  make();
+  const std::string one = random_bytes(3 * kPageSize, 1), two = random_bytes(kPageSize, 2),
+                    three = random_bytes(2 * kPageSize, 3);
+  append_one(one);    // pages 1 to 3
+  append_one(two);    // page 5
+  append_one(three);  // pages 7 and 8
+  AlignedBuffer buffer(64 * kPageSize);
+  const auto load = [&](std::uint64_t page, std::size_t count) {
+    return store_->load_pages({1}, page, buffer.bytes().first(count * kPageSize));
+  };
+  const auto page = [&](std::size_t i) {
+    return std::string(as_string(buffer.bytes().subspan(i * kPageSize, kPageSize)));
+  };
+  ASSERT_EQ(*load(2, 64), 7u);
+  EXPECT_EQ(page(0), one.substr(kPageSize, kPageSize));
+  EXPECT_EQ(page(3), two);
+  EXPECT_EQ(page(6), three.substr(kPageSize));
+  EXPECT_EQ(*load(2, 2), 2u);
+  EXPECT_EQ(*load(2, 3), 2u) << "a checksum page is not the last";
+  EXPECT_EQ(*load(2, 4), 4u);
+  EXPECT_EQ(*load(8, 64), 1u);
+}
+
+TEST_F(SegmentStoreRead, ABadPageCostsOnlyWhatFollows) {
+  make();
+  append_one(random_bytes(3 * kPageSize, 1));
+  append_one(random_bytes(2 * kPageSize, 2));
+  AlignedBuffer buffer(64 * kPageSize);
+  flip({1}, 2 * kPageSize);
+  EXPECT_EQ(*store_->load_pages({1}, 1, buffer.bytes()), 1u);
+  EXPECT_EQ(store_->counters().corrupt_pages, 0u) << "nobody asked for it";
+  EXPECT_EQ(store_->load_pages({1}, 2, buffer.bytes()).error().code, Code::kCorrupt);
+  EXPECT_EQ(store_->counters().corrupt_pages, 1u);
+  flip({1}, 4 * kPageSize);  // the checksum page between the two
+  EXPECT_EQ(*store_->load_pages({1}, 3, buffer.bytes()), 1u);
+}
+
+TEST_F(SegmentStoreRead, OnlyDataPagesAreLoaded) {
   make();
   append_one(random_bytes(10 * kPageSize, 1));
-  const SegmentId id{1};
-  EXPECT_EQ(*store_->pages_in_batch_from(id, 1), 10u);
-  EXPECT_EQ(*store_->pages_in_batch_from(id, 10), 1u);
-  EXPECT_EQ(store_->pages_in_batch_from(id, 0).error().code, Code::kCorrupt);
-  EXPECT_EQ(store_->pages_in_batch_from(id, 11).error().code, Code::kCorrupt);
-  EXPECT_EQ(store_->pages_in_batch_from(id, 1u << 30).error().code, Code::kCorrupt);
-  EXPECT_EQ(store_->pages_in_batch_from(SegmentId{99}, 1).error().code, Code::kNotFound);
+  AlignedBuffer buffer(4 * kPageSize);
+  for (const std::uint64_t page : {0u, 11u, 1u << 30})
+    EXPECT_EQ(store_->load_pages({1}, page, buffer.bytes()).error().code, Code::kCorrupt) << page;
+  EXPECT_EQ(store_->load_pages({99}, 1, buffer.bytes()).error().code, Code::kNotFound);
 }
 
 TEST_F(SegmentStoreRead, ARangeOverTheBatchesEndIsRefused) {

@@ -37,4 +37,20 @@ Result<std::vector<ClusterNode>> list_cluster_nodes(Disk& disk, Clock& clock,
   return list_cluster_nodes(clock, *client, config);
 }
 
+Status remove_cluster_node(Clock& clock, etcd::EtcdClient& client, const ClusterConfig& config,
+                           const std::string& node) {
+  VolumeRecordStore records(client, clock, config.volume);
+  const auto removed = records.remove(node, clock.boot_ns() + kEtcdTimeoutNs);
+  if (removed) return {};
+  const Code code = removed.error().code;
+  const bool is_said = code == Code::kNotFound || code == Code::kBusy || code == Code::kInvalid;
+  return is_said ? removed.error() : with_endpoints(config, removed.error());
+}
+
+Status remove_cluster_node(Disk& disk, Clock& clock, const ClusterConfig& config,
+                           const std::string& node) {
+  KVSYNCFS_ASSIGN(const auto client, connect_etcd(disk, clock, config));
+  return remove_cluster_node(clock, *client, config, node);
+}
+
 }  // namespace kvsyncfs

@@ -32,7 +32,7 @@ struct ClusterNode {
   std::optional<NodeState> member;  ///< nothing: it is away
 };
 
-/// All nodes that the volume ever got, by id, as they are now or were within a lease. A node whose
+/// All nodes of the volume, by id, as they are now or were within a lease. A node whose
 /// line this version cannot read is away. Errors: kTimeout (within kEtcdTimeoutNs), kAccess, other
 /// errors of etcd, all with the endpoints in front; kNotFound, kInvalid (a file that the
 /// configuration names).
@@ -40,5 +40,14 @@ Result<std::vector<ClusterNode>> list_cluster_nodes(Disk& disk, Clock& clock,
                                                     const ClusterConfig& config);
 Result<std::vector<ClusterNode>> list_cluster_nodes(Clock& clock, etcd::EtcdClient& client,
                                                     const ClusterConfig& config);
+
+/// Takes a node out of the volume that is away and is not to come back: what it held is copied anew
+/// from the other holders without waiting for `heal_delay`, the log waits for it no more, and its
+/// store is refused from now on. Errors: kNotFound (no such node), kBusy (its session lives),
+/// kInvalid (it is the only node), those of list_cluster_nodes().
+Status remove_cluster_node(Disk& disk, Clock& clock, const ClusterConfig& config,
+                           const std::string& node);
+Status remove_cluster_node(Clock& clock, etcd::EtcdClient& client, const ClusterConfig& config,
+                           const std::string& node);
 
 }  // namespace kvsyncfs

@@ -83,9 +83,10 @@ struct ClusterParts {
   std::atomic<std::uint64_t> held_live_bytes = 0;  ///< in segments of which this node has a copy
   std::atomic<bool> sessions_ended = true;         ///< orphans may be nobody's since
 
-  std::mutex mutex;                                        ///< a leaf; guards the two below
+  std::mutex mutex;                                        ///< a leaf; guards the three below
   std::deque<std::pair<SegmentId, std::uint64_t>> sealed;  ///< by others, with their lengths
   std::deque<SegmentId> deleted;                           ///< by others
+  std::map<NodeId, std::string> removed;  ///< nodes that were taken out for good, with their names
 
   std::map<NodeId, std::string> names;  ///< known to the task that ends dead sessions
 

@@ -45,6 +45,7 @@ Status EngineImpl::open_cluster() {
   log.lease_ttl_s = seams.lease_ttl_s;
   log.timeout_ns = options_.timeout_ns;
   log.known = marked_batch();
+  log.barred_by = removal_key(seams.volume, seams.node, seams.node_name);
   KVSYNCFS_ASSIGN(auto opened, EtcdLog::open(seams.etcd, clock_, log));
   EtcdLog& etcd_log = *opened;
   log_ = std::move(opened);
@@ -117,8 +118,9 @@ void EngineImpl::start_tasks() {
 
 std::uint64_t EngineImpl::end_dead_sessions() {
   if (!closed_ && !failed_)
-    cluster_->session.end_the_dead([this](NodeId node) { return cluster_->segments.is_down(node); },
-                                   [this](NodeId node) { return name_of(node); });
+    cluster_->session.end_the_dead(
+        [this](NodeId node) { return cluster_->segments.is_down(node) || is_removed(node); },
+        [this](NodeId node) { return name_of(node); });
   return clock_.boot_ns() + kTickNs;
 }
 

@@ -29,8 +29,9 @@ std::optional<HealJob> EngineImpl::heal_job(SegmentId segment, const SegmentReco
   std::optional<NodeId> first;
   for (const NodeId holder : record.holders) {
     const auto away = cluster_->away_since_ns.find(holder);
-    if (away != cluster_->away_since_ns.end() && now_ns - away->second >= options_.heal_delay_ns)
-      continue;
+    const bool is_gone = away != cluster_->away_since_ns.end() &&
+                         (now_ns - away->second >= options_.heal_delay_ns || is_removed(holder));
+    if (is_gone) continue;
     job.result.holders.push_back(holder);
     if (away != cluster_->away_since_ns.end()) continue;
     ++job.copies;

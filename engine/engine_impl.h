@@ -176,6 +176,8 @@ class EngineImpl final : public Engine {
   Result<std::string> name_of(NodeId node);
   std::vector<NodeId> unreached_nodes();
   std::string missing_members() const;
+  Status look_for_removed();
+  bool is_removed(NodeId node) const;
   Status reach_members();
   std::uint64_t look_at_members();  ///< one step; returns when the next is due
   std::uint64_t give_way();

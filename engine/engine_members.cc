@@ -51,6 +51,10 @@ Result<std::string> EngineImpl::name_of(NodeId node) {
   KVSYNCFS_ASSIGN(const auto all,
                   cluster_->records.nodes(clock_.boot_ns() + options_.timeout_ns / 3));
   for (const NamedNode& named : all) names[named.record.id] = named.name;
+  {
+    std::lock_guard lock(cluster_->mutex);
+    names.insert(cluster_->removed.begin(), cluster_->removed.end());
+  }
   const auto known = names.find(node);
   if (known == names.end()) return Error(Code::kNotFound, fmt::format("node {}", node.value));
   return known->second;
@@ -85,6 +89,8 @@ std::uint64_t EngineImpl::look_at_members() {
     options_.warn("members of the cluster: " + describe(status.error()));
   else if (cluster_->cuts.look(*cluster_->membership.map(), clock_.boot_ns()))
     return give_way();
+  if (const Status status = look_for_removed(); !status)
+    options_.warn("removed nodes: " + describe(status.error()));
   return clock_.boot_ns() + (cluster_->is_amiss ? kPeriodOfCutsNs : kPeriodNs);
 }
 

@@ -36,6 +36,15 @@ Result<std::string> nodes(Disk& disk, Clock& clock, const CtlOptions& options) {
   return options.json ? nodes_json(config, found) : nodes_table(config, found);
 }
 
+Result<std::string> remove(Disk& disk, Clock& clock, const CtlOptions& options) {
+  KVSYNCFS_ASSIGN(const ClusterConfig config, cluster_of(disk, options));
+  KVSYNCFS_TRY(remove_cluster_node(disk, clock, config, options.argument));
+  if (options.json)
+    return json::serialize(json::object{{"volume", config.volume}, {"removed", options.argument}}) +
+           "\n";
+  return "node " + options.argument + " is removed from volume " + config.volume + "\n";
+}
+
 Result<std::string> flush(const CtlDaemon& daemon) {
   KVSYNCFS_TRY(daemon.flush());
   return std::string();
@@ -64,6 +73,7 @@ Result<std::string> locate(const CtlDaemon& daemon, const CtlOptions& options) {
 
 Result<std::string> run_ctl(Disk& disk, Clock& clock, const CtlOptions& options) {
   if (options.command == CtlCommand::kNodes) return nodes(disk, clock, options);
+  if (options.command == CtlCommand::kRemove) return remove(disk, clock, options);
   KVSYNCFS_ASSIGN(const CtlDaemon daemon, CtlDaemon::of(options.store));
   switch (options.command) {
     case CtlCommand::kFlush:
@@ -71,6 +81,7 @@ Result<std::string> run_ctl(Disk& disk, Clock& clock, const CtlOptions& options)
     case CtlCommand::kLocate:
       return locate(daemon, options);
     case CtlCommand::kNodes:
+    case CtlCommand::kRemove:
       break;
   }
   return Error(Code::kUnsupported, "the command");

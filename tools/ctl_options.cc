@@ -16,6 +16,7 @@ struct Word {
 };
 constexpr Word kCommands[] = {
     {"nodes", CtlCommand::kNodes, "", "the nodes of the volume: which are up, where, how large"},
+    {"remove", CtlCommand::kRemove, "NODE", "take a node that is lost for good out of the volume"},
     {"flush", CtlCommand::kFlush, "", "wait until all that was written here is durable"},
     {"locate", CtlCommand::kLocate, "PATH", "where the bytes of a file are"},
 };

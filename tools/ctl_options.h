@@ -9,8 +9,9 @@
 namespace kvsyncfs {
 
 enum class CtlCommand {
-  kNodes,  ///< asks etcd
-  kFlush,  ///< asks the daemon, as the next ones
+  kNodes,   ///< asks etcd
+  kRemove,  ///< changes etcd
+  kFlush,   ///< asks the daemon, as the next ones
   kLocate,
 };
 

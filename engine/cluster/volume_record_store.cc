@@ -31,6 +31,10 @@ const KeyValue* only(const RangeReply& reply) {
 
 }  // namespace
 
+std::string removal_key(const std::string& volume, NodeId node, const std::string& name) {
+  return fmt::format("/kvsyncfs/{}/removed/{:016x}/{}", volume, node.value, name);
+}
+
 VolumeRecordStore::VolumeRecordStore(etcd::EtcdClient& client, Clock& clock, std::string volume)
     : client_(client),
       clock_(clock),
@@ -47,6 +51,13 @@ Error VolumeRecordStore::no_node(const std::string& node) const {
 
 Error VolumeRecordStore::was_mounted(const std::string& node) const {
   return Error(Code::kBusy, fmt::format("node {} of volume {} was mounted once", node, volume_));
+}
+
+Error VolumeRecordStore::was_removed(const std::string& node) const {
+  return Error(Code::kStale,
+               fmt::format("node {} was removed from volume {}: make a new store with "
+                           "mkfs.kvsyncfs --join in place of this one",
+                           node, volume_));
 }
 
 Error VolumeRecordStore::node_exists(const std::string& node) const {
@@ -76,9 +87,8 @@ Result<std::vector<KeyValue>> VolumeRecordStore::all(const std::string& prefix,
   return std::move(found.items);
 }
 
-Result<std::vector<NamedNode>> VolumeRecordStore::nodes(std::uint64_t deadline_ns) {
-  const std::string prefix = key("nodes/");
-  KVSYNCFS_ASSIGN(const std::vector<KeyValue> items, all(prefix, deadline_ns));
+Result<std::vector<NamedNode>> VolumeRecordStore::decode_nodes(
+    const std::string& prefix, const std::vector<KeyValue>& items) const {
   std::vector<NamedNode> found;
   for (const KeyValue& item : items) {
     auto record = decode_node_record(item.value);
@@ -87,6 +97,20 @@ Result<std::vector<NamedNode>> VolumeRecordStore::nodes(std::uint64_t deadline_n
   }
   std::sort(found.begin(), found.end(),
             [](const NamedNode& a, const NamedNode& b) { return a.record.id < b.record.id; });
+  return found;
+}
+
+Result<std::vector<NamedNode>> VolumeRecordStore::nodes(std::uint64_t deadline_ns) {
+  const std::string prefix = key("nodes/");
+  KVSYNCFS_ASSIGN(const std::vector<KeyValue> items, all(prefix, deadline_ns));
+  return decode_nodes(prefix, items);
+}
+
+Result<std::vector<NamedNode>> VolumeRecordStore::removed(std::uint64_t deadline_ns) {
+  const std::string prefix = key("removed/");
+  KVSYNCFS_ASSIGN(const std::vector<KeyValue> items, all(prefix, deadline_ns));
+  KVSYNCFS_ASSIGN(auto found, decode_nodes(prefix, items));
+  for (NamedNode& node : found) node.name.erase(0, node.name.rfind('/') + 1);  // the id before it
   return found;
 }
 
@@ -183,18 +207,50 @@ Result<NodeId> VolumeRecordStore::replace(const std::string& node, NodeRecord re
 Result<VolumeRecord> VolumeRecordStore::confirm(const ClusterConfig& config,
                                                 std::uint64_t deadline_ns) {
   Txn look;
-  look.success = {Range{key("volume"), {}}, Range{node_key(config.node), {}}};
+  look.success = {Range{key("volume"), {}}, Range{node_key(config.node), {}},
+                  Range{removal_key(volume_, config.id, config.node), {}}};
   KVSYNCFS_ASSIGN(const TxnReply now, client_.txn(look, deadline_ns));
-  if (now.ranges.size() != 2) return Error(Code::kCorrupt, "etcd: an answer is missing");
+  if (now.ranges.size() != look.success.size())
+    return Error(Code::kCorrupt, "etcd: an answer is missing");
   const KeyValue* volume = only(now.ranges[0]);
   const KeyValue* node = only(now.ranges[1]);
   if (volume == nullptr) return no_volume();
+  if (only(now.ranges[2]) != nullptr) return was_removed(config.node);
   if (node == nullptr) return no_node(config.node);
   KVSYNCFS_ASSIGN(const NodeRecord record, decode_node_record(node->value));
   if (record.store != config.store || record.id != config.id)
     return Error(Code::kStale, fmt::format("node {} of volume {} is another store: {}", config.node,
                                            volume_, uuid_text(record.store)));
   return decode_volume_record(volume->value);
+}
+
+/// That no session lives is asked of the last life's key: a later one begins with another.
+Result<NodeId> VolumeRecordStore::remove(const std::string& node, std::uint64_t deadline_ns) {
+  const etcd::LogKeys log(volume_, kFirstGeneration);
+  Txn look;
+  look.success = {Range{node_key(node), {}}, Range{log.life(node), {}},
+                  Range{key("nodes/"), etcd::end_of_prefix(key("nodes/")), 2, 0, true}};
+  KVSYNCFS_ASSIGN(const TxnReply now, client_.txn(look, deadline_ns));
+  if (now.ranges.size() != look.success.size())
+    return Error(Code::kCorrupt, "etcd: an answer is missing");
+  const KeyValue* item = only(now.ranges[0]);
+  const KeyValue* life = only(now.ranges[1]);
+  if (item == nullptr) return no_node(node);
+  if (now.ranges[2].items.size() < 2)
+    return Error(Code::kInvalid,
+                 fmt::format("node {} is the only one of volume {}", node, volume_));
+  KVSYNCFS_ASSIGN(const NodeRecord record, decode_node_record(item->value));
+  Txn txn;
+  txn.compares = {value_is(item->key, item->value),
+                  version_is(log.life(node), life == nullptr ? 0 : life->version)};
+  if (life != nullptr) txn.compares.push_back(version_is(life->value, 0));
+  txn.success = {Delete{item->key, {}}, Delete{key("durable/") + node, {}},
+                 Put{removal_key(volume_, record.id, node), item->value}};
+  KVSYNCFS_ASSIGN(const TxnReply reply, client_.txn(txn, deadline_ns));
+  if (reply.succeeded) return record.id;
+  return Error(Code::kBusy, fmt::format("node {} of volume {} is up, or was some seconds ago: its "
+                                        "session has not ended",
+                                        node, volume_));
 }
 
 /// A node that comes meanwhile changes the count; one that is there must not be mounted meanwhile.

@@ -3,6 +3,7 @@
 //   /kvsyncfs/<volume>/volume         VolumeRecord; put once
 //   /kvsyncfs/<volume>/node_count     empty; its version counts the ids that were given
 //   /kvsyncfs/<volume>/nodes/<name>   NodeRecord
+//   /kvsyncfs/<volume>/removed/<id>/<name>   NodeRecord of a node that was taken out for good
 //
 // A volume comes with its first node, in one transaction, so a volume without nodes is never seen,
 // and each further node with its id in one. A transaction of which the outcome is not known is
@@ -30,6 +31,10 @@ struct NamedNode {
   NodeRecord record;
 };
 
+/// Key of what is left in etcd of a node that was removed: no life of the node begins while it is
+/// there. Ids are never given again, names are.
+std::string removal_key(const std::string& volume, NodeId node, const std::string& name);
+
 class VolumeRecordStore {
  public:
   static constexpr std::int64_t kNodesMax = 1024;  ///< of a volume
@@ -44,8 +49,11 @@ class VolumeRecordStore {
   /// In the order of ids. Errors: kTooBig (more than kNodesMax).
   Result<std::vector<NamedNode>> nodes(std::uint64_t deadline_ns);
 
+  /// Those that were removed, by id. Errors: kTooBig (more than kNodesMax).
+  Result<std::vector<NamedNode>> removed(std::uint64_t deadline_ns);
+
   /// What a store must see before it is used: its volume, and that its node is this store. Errors:
-  /// kNotFound (volume or node), kStale (the node is another store).
+  /// kNotFound (volume or node), kStale (the node is another store, or was removed).
   Result<VolumeRecord> confirm(const ClusterConfig& config, std::uint64_t deadline_ns);
 
   /// Makes the volume with `node`, whose id is 1 whatever it says. The log must be there, of
@@ -56,6 +64,12 @@ class VolumeRecordStore {
   /// kExists (the name), kNotFound (no such volume any more), kTooBig.
   Result<NodeId> add(const VolumeRecord& volume, const std::string& node, NodeRecord record,
                      std::uint64_t deadline_ns);
+
+  /// Takes a node out for good: its record and its durable position go, and the removal's own
+  /// record comes, in one transaction. Its id is not given again, its name can be. Returns the
+  /// node's id. Errors: kNotFound, kBusy (a session of it lives, or it began a life meanwhile),
+  /// kInvalid (it is the only node).
+  Result<NodeId> remove(const std::string& node, std::uint64_t deadline_ns);
 
   // A volume or node that was never mounted holds nothing, so another one may take its place.
 
@@ -72,11 +86,14 @@ class VolumeRecordStore {
  private:
   std::string key(std::string_view name) const { return root_ + std::string(name); }
   std::string node_key(std::string_view node) const { return key("nodes/") + std::string(node); }
+  Result<std::vector<NamedNode>> decode_nodes(const std::string& prefix,
+                                              const std::vector<etcd::KeyValue>& items) const;
   Result<std::vector<etcd::KeyValue>> all(const std::string& prefix, std::uint64_t deadline_ns);
   Error no_volume() const;
   Error no_node(const std::string& node) const;
   Error node_exists(const std::string& node) const;
   Error was_mounted(const std::string& node) const;
+  Error was_removed(const std::string& node) const;
 
   etcd::EtcdClient& client_;
   Clock& clock_;

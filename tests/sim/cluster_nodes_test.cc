@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/cluster/durable_positions.h"
 #include "engine/cluster/membership.h"
 #include "engine/cluster/volume_record_store.h"
 #include "engine/log/etcd/etcd_log.h"
@@ -32,6 +33,18 @@ class ClusterNodes : public ::testing::Test {
     return uuid;
   }
   std::uint64_t deadline() { return clock_.boot_ns() + 10 * kSecond; }
+  /// A life of node "a", which has id 2.
+  Result<std::unique_ptr<EtcdLog>> open_log(std::uint64_t incarnation) {
+    EtcdLogOptions options;
+    options.volume = "v";
+    options.node = "a";
+    options.incarnation = incarnation;
+    options.barred_by = removal_key("v", {2}, "a");
+    return EtcdLog::open(*client_, clock_, options);
+  }
+  Status remove(const std::string& node) {
+    return remove_cluster_node(clock_, *client_, config_, node);
+  }
   Result<std::vector<ClusterNode>> list() { return list_cluster_nodes(clock_, *client_, config_); }
 
   SimClock clock_;
@@ -52,11 +65,7 @@ TEST_F(ClusterNodes, AllThatThereEverWereAreToldById) {
 }
 
 TEST_F(ClusterNodes, ANodeIsAMemberWhileItsLeaseLasts) {
-  EtcdLogOptions options;
-  options.volume = "v";
-  options.node = "a";
-  options.incarnation = 1;
-  const auto log = EtcdLog::open(*client_, clock_, options);
+  const auto log = open_log(1);
   ASSERT_TRUE(log) << describe(log.error());
   Membership membership(*client_, clock_, "v");
   const Member member{{2}, "a", {1}, {"10.0.0.2:7420"}, "r9", 1000, 400, "0.1.0"};
@@ -93,6 +102,85 @@ TEST_F(ClusterNodes, ARecordThatCannotBeReadIsAnErrorThatNamesIt) {
   ASSERT_FALSE(nodes);
   EXPECT_EQ(nodes.error().code, Code::kCorrupt);
   EXPECT_NE(nodes.error().detail.find("/kvsyncfs/v/nodes/a"), std::string::npos);
+}
+
+TEST_F(ClusterNodes, ANodeIsNotRemovedWhileItsSessionLives) {
+  const auto log = open_log(1);
+  ASSERT_TRUE(log);
+  const Status refused = remove("a");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kBusy);
+  EXPECT_NE(refused.error().detail.find("node a of volume v is up"), std::string::npos);
+  EXPECT_EQ(list()->size(), 2u);
+  clock_.advance(60 * kSecond);
+  etcd_.tick();
+  EXPECT_TRUE(remove("a")) << "its lease is gone";
+}
+
+TEST_F(ClusterNodes, ARemovedNodeIsInNoListAndNothingWaitsForItsPosition) {
+  {
+    const auto log = open_log(1);
+    ASSERT_TRUE(log);
+    DurablePositions positions(*client_, "v");
+    ASSERT_TRUE(positions.announce("a", {1}, {7}, deadline()));
+    ASSERT_TRUE((*log)->leave());
+    ASSERT_TRUE(remove("a"));
+    EXPECT_TRUE(positions.read(deadline())->empty());
+  }
+  const auto nodes = list();
+  ASSERT_TRUE(nodes);
+  ASSERT_EQ(nodes->size(), 1u);
+  EXPECT_EQ((*nodes)[0].name, "b");
+  VolumeRecordStore records(*client_, clock_, "v");
+  const auto removed = records.removed(deadline());
+  ASSERT_TRUE(removed) << describe(removed.error());
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_EQ((*removed)[0].name, "a");
+  EXPECT_EQ((*removed)[0].record.id, NodeId{2});
+}
+
+TEST_F(ClusterNodes, TheStoreOfARemovedNodeIsToldSo) {
+  ASSERT_TRUE(remove("a"));
+  VolumeRecordStore records(*client_, clock_, "v");
+  config_.node = "a";
+  config_.id = {2};
+  config_.store = uuid(2);
+  const auto confirmed = records.confirm(config_, deadline());
+  ASSERT_FALSE(confirmed);
+  EXPECT_EQ(confirmed.error().code, Code::kStale);
+  EXPECT_NE(confirmed.error().detail.find("node a was removed from volume v"), std::string::npos);
+}
+
+TEST_F(ClusterNodes, ARemovedNodeBeginsNoLifeEvenIfItWasConfirmedBefore) {
+  ASSERT_TRUE(remove("a"));
+  const auto log = open_log(1);
+  ASSERT_FALSE(log);
+  EXPECT_EQ(log.error().code, Code::kStale);
+  EXPECT_NE(log.error().detail.find("removed"), std::string::npos);
+}
+
+TEST_F(ClusterNodes, TheNameOfARemovedNodeIsGivenAgainAndItsIdIsNot) {
+  ASSERT_TRUE(remove("a"));
+  VolumeRecordStore records(*client_, clock_, "v");
+  const auto volume = records.volume(deadline());
+  ASSERT_TRUE(volume);
+  const auto id = records.add(*volume, "a", {{}, uuid(3), "", {}}, deadline());
+  ASSERT_TRUE(id) << describe(id.error());
+  EXPECT_EQ(*id, NodeId{3});
+  config_.node = "a";
+  config_.id = {3};
+  config_.store = uuid(3);
+  EXPECT_TRUE(records.confirm(config_, deadline()));
+  ASSERT_TRUE(remove("a")) << "and the new one can be removed as well";
+  EXPECT_EQ(records.removed(deadline())->size(), 2u);
+}
+
+TEST_F(ClusterNodes, WhoIsNotThereOrAloneIsNotRemoved) {
+  EXPECT_EQ(remove("nobody").error().code, Code::kNotFound);
+  ASSERT_TRUE(remove("a"));
+  EXPECT_EQ(remove("a").error().code, Code::kNotFound);
+  EXPECT_EQ(remove("b").error().code, Code::kInvalid);
+  EXPECT_EQ(list()->size(), 1u);
 }
 
 }  // namespace

@@ -23,6 +23,10 @@ TEST(CtlOptions, AStoreACommandAndOptionsInAnyOrder) {
   ASSERT_TRUE(locate);
   EXPECT_EQ(locate->command, CtlCommand::kLocate);
   EXPECT_EQ(locate->argument, "a b/c");
+  const auto removal = parse_ctl_options({"/s", "remove", "beta"});
+  ASSERT_TRUE(removal);
+  EXPECT_EQ(removal->command, CtlCommand::kRemove);
+  EXPECT_EQ(removal->argument, "beta");
   EXPECT_TRUE(parse_ctl_options({"--help"})->help);
   EXPECT_TRUE(parse_ctl_options({"-V"})->version);
   EXPECT_NE(ctl_help().find("  nodes "), std::string::npos);
@@ -34,6 +38,7 @@ TEST(CtlOptions, ErrorsNameTheArgument) {
       {{"/s"}, "command"},
       {{"/s", "frobnicate"}, "'frobnicate'"},
       {{"/s", "nodes", "more"}, "more"},
+      {{"/s", "remove"}, "NODE"},
       {{"/s", "locate"}, "PATH"},
       {{"/s", "locate", "a", "b"}, "b"},
       {{"/s", "nodes", "--frobnicate"}, "--frobnicate"}};

@@ -27,12 +27,14 @@ Status Catalog::format(Disk& disk, const CatalogOptions& options, std::uint32_t 
 
 Result<std::unique_ptr<Catalog>> Catalog::open(Disk& disk, const CatalogOptions& options) {
   KVSYNCFS_ASSIGN(auto tables, Tables::open(disk, options, false));
-  return std::unique_ptr<Catalog>(
-      std::make_unique<RocksCatalog>(std::move(tables), options));
+  return std::unique_ptr<Catalog>(std::make_unique<RocksCatalog>(disk, std::move(tables), options));
 }
 
-RocksCatalog::RocksCatalog(std::unique_ptr<Tables> tables, const CatalogOptions& options)
-    : tables_(std::move(tables)),
+RocksCatalog::RocksCatalog(Disk& disk, std::unique_ptr<Tables> tables,
+                           const CatalogOptions& options)
+    : disk_(disk),
+      options_(options),
+      tables_(std::move(tables)),
       read_only_(options.read_only),
       for_check_(options.for_check),
       applied_(tables_->cursor().applied.value),
@@ -91,6 +93,22 @@ Result<Position> RocksCatalog::finish_checkpoint(const std::function<bool()>& gi
   KVSYNCFS_TRY(finished);
   durable_ = begun_;
   return durable_;
+}
+
+Result<std::unique_ptr<CatalogSnapshot>> RocksCatalog::snapshot() {
+  if (failed_) return *failed_;
+  return tables_->snapshot();
+}
+
+Status RocksCatalog::reopen(const std::string& directory) {
+  CatalogOptions options = options_;
+  options.directory = directory;
+  KVSYNCFS_ASSIGN(auto tables, Tables::open(disk_, options, false));
+  tables_ = std::move(tables);
+  options_ = std::move(options);
+  begun_ = durable_ = tables_->cursor().applied;
+  applied_.store(durable_.value, std::memory_order_release);
+  return {};
 }
 
 Result<std::uint32_t> RocksCatalog::digest() const {

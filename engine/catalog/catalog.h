@@ -95,6 +95,8 @@ struct CatalogCheckOptions {
   bool knows_all_records = true;  ///< else records of an unknown kind are somebody's
 };
 
+class CatalogSnapshot;
+
 class Catalog {
  public:
   virtual ~Catalog() = default;
@@ -159,6 +161,13 @@ class Catalog {
   virtual Result<Position> finish_checkpoint(const std::function<bool()>& gives_up = [] {
     return false;
   }) = 0;
+
+  /// All records as they are now, for another node. Call while no apply runs, between two entries
+  /// of the log. Errors: kIo, kNoSpace; that of an apply that failed.
+  virtual Result<std::unique_ptr<CatalogSnapshot>> snapshot() = 0;
+  /// Goes on with the catalog in another folder, and leaves its own as it is on the disk. Requires
+  /// that nothing was applied and nobody reads. Errors: those of open(); it goes on as before then.
+  virtual Status reopen(const std::string& directory) = 0;
 
   /// CRC32C over all keys and values except the cursor, in key order: equal catalogs, equal
   /// digests. Slow.

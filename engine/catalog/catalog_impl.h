@@ -15,7 +15,7 @@ namespace kvsyncfs {
 
 class RocksCatalog final : public Catalog {
  public:
-  RocksCatalog(std::unique_ptr<Tables> tables, const CatalogOptions& options);
+  RocksCatalog(Disk& disk, std::unique_ptr<Tables> tables, const CatalogOptions& options);
 
   Result<std::vector<CommandResult>> apply(Position position,
                                            const Transaction& transaction) override;
@@ -57,6 +57,9 @@ class RocksCatalog final : public Catalog {
   Status begin_checkpoint() override;
   Result<Position> finish_checkpoint(const std::function<bool()>& gives_up) override;
 
+  Result<std::unique_ptr<CatalogSnapshot>> snapshot() override;
+  Status reopen(const std::string& directory) override;
+
   Result<std::uint32_t> digest() const override;
   Result<std::uint64_t> check(const CatalogCheckOptions& options) const override;
   Result<std::uint64_t> repair(const CatalogCheckOptions& options) override;
@@ -71,6 +74,8 @@ class RocksCatalog final : public Catalog {
   bool is_verdict(Code code) const;
   bool has_had(const Origin& origin) const;
 
+  Disk& disk_;
+  CatalogOptions options_;  ///< its folder changes with reopen()
   std::unique_ptr<Tables> tables_;
   const bool read_only_, for_check_;
   std::function<void(const ExtentChange&)> observer_;

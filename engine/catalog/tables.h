@@ -22,6 +22,7 @@
 #include "engine/catalog/inode_cache.h"
 #include "engine/catalog/iterator_pool.h"
 #include "engine/catalog/keys.h"
+#include "engine/catalog/snapshot.h"
 
 namespace kvsyncfs {
 
@@ -76,6 +77,10 @@ class Tables {
   void remember_sessions(const std::map<NodeId, SessionRecord>& changed);
   std::uint64_t memtable_bytes() const { return memtable_bytes_.load(std::memory_order_relaxed); }
   Status write_deferred();
+  /// All records of this moment. Apply only.
+  Result<std::unique_ptr<CatalogSnapshot>> snapshot();
+  /// For who makes a catalog of another one's records.
+  Status write_as_they_are(rocksdb::WriteBatch& batch) { return write(batch); }
   Status begin_flush();
   Status finish_flush(const std::function<bool()>& gives_up);
 

@@ -79,6 +79,7 @@ ClusterParts::ClusterParts(ClusterSeams& cluster_seams, EtcdLog& etcd_log, Catal
       records(seams.etcd, clock, seams.volume),
       segments(seams, catalog, store, membership, clock, volume_tag, timeout_ns, std::move(warn)),
       session(seams, etcd_log, catalog, clock, timeout_ns),
+      snapshots(catalog, etcd_log, clock),
       cuts(seams.node, cut_patience_ns(seams)),
       durable(seams.etcd, seams.volume) {}
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/gate.h"
+#include "engine/catalog_snapshots.h"
 #include "engine/cluster/cuts.h"
 #include "engine/cluster/durable_positions.h"
 #include "engine/cluster/membership.h"
@@ -78,6 +79,7 @@ struct ClusterParts {
   VolumeRecordStore records;
   NodeSegments segments;
   NodeSession session;
+  CatalogSnapshots snapshots;
   OpenHandles handles;
   LockWaits lock_waits;
   std::atomic<std::uint64_t> held_live_bytes = 0;  ///< in segments of which this node has a copy
@@ -110,6 +112,7 @@ struct ClusterParts {
   std::uint64_t log_looked_ns = 0;  ///< when it was last asked what may go
 
   DurablePositions durable;
+  bool keeps_log = false;     ///< by a marker in etcd; the upkeep's, when it runs
   std::mutex announce_mutex;  ///< held over a call of etcd; the upkeep's and close()'s
   Position announced;
   std::mutex keeper_mutex;  ///< a leaf

@@ -40,6 +40,8 @@ inline constexpr std::uint64_t kSegmentsPerStoreMin = 16;
 inline constexpr std::string_view kClusterFile = "cluster";
 inline constexpr std::string_view kSecretFile = "secret";
 inline constexpr std::string_view kUnfinishedFile = "cluster.new";
+inline constexpr std::string_view kSecondCatalogFolder = "catalog.2";
+inline constexpr std::string_view kSecondCatalogMark = "catalog.second";  ///< see catalog_folder.h
 
 struct ClusterAddress {
   std::vector<std::string> endpoints;  ///< "host:port"

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "engine/base/size_text.h"
+#include "engine/catalog_folder.h"
 #include "engine/engine_admin_impl.h"
 #include "engine/engine_impl.h"
 
@@ -113,6 +114,7 @@ Status EngineImpl::start_rooms() {
   KVSYNCFS_TRY(start_store());
   KVSYNCFS_TRY(open_ballast());
   CatalogOptions catalog = catalog_options(options_.store, memory_bytes());
+  KVSYNCFS_ASSIGN(catalog.directory, catalog_folder(disk_, options_.store));
   catalog.read_only = options_.read_only;
   catalog.for_check = options_.for_check;
   KVSYNCFS_ASSIGN(catalog_, Catalog::open(ballast_.guarded(), catalog));
@@ -202,6 +204,7 @@ Status EngineImpl::replay_log() {
 }
 
 Status EngineImpl::recover() {
+  if (cluster_) KVSYNCFS_TRY(reach_log());
   KVSYNCFS_TRY(replay_log());
   if (options_.read_only) return {};
   if (cluster_) KVSYNCFS_TRY(join_cluster());

@@ -44,6 +44,7 @@ Status EngineImpl::open_cluster() {
   log.incarnation = seams.incarnation.value;
   log.lease_ttl_s = seams.lease_ttl_s;
   log.timeout_ns = options_.timeout_ns;
+  log.capacity_bytes = seams.log_size_bytes;
   log.known = marked_batch();
   log.barred_by = removal_key(seams.volume, seams.node, seams.node_name);
   KVSYNCFS_ASSIGN(auto opened, EtcdLog::open(seams.etcd, clock_, log));
@@ -53,11 +54,13 @@ Status EngineImpl::open_cluster() {
       std::make_unique<ClusterParts>(seams, etcd_log, *catalog_, *store_, clock_,
                                      superblock_.volume_tag(), options_.timeout_ns, options_.warn);
   misses_ = &cluster_->segments.misses();
+  start_lease_task();
   return {};
 }
 
-/// The log is replayed up to here. From the Join on other nodes wait for this one.
-Status EngineImpl::join_cluster() {
+Status EngineImpl::start_transport() {
+  cluster_->segments.server().serve_others(
+      [this](const Incoming& request) { return answer_peer(request); });
   TransportHandlers handlers;
   handlers.on_request = [this, gate = cluster_->gate](Incoming request, Responder responder) {
     gate->enter([&] { take_request(std::move(request), std::move(responder)); });
@@ -68,7 +71,11 @@ Status EngineImpl::join_cluster() {
   handlers.on_refused = [warn = options_.warn](const std::string& address, const Error& why) {
     warn(fmt::format("a connection from {} is refused: {}", address, describe(why)));
   };
-  KVSYNCFS_TRY(cluster_->seams.transport.start(std::move(handlers)));
+  return cluster_->seams.transport.start(std::move(handlers));
+}
+
+/// The log is replayed up to here. From the Join on other nodes wait for this one.
+Status EngineImpl::join_cluster() {
   KVSYNCFS_TRY(refresh_members());
   start_tasks();
   KVSYNCFS_TRY(reach_members());
@@ -86,6 +93,17 @@ void EngineImpl::take_request(Incoming request, Responder responder) {
   responder.reply(Answer{});
 }
 
+/// Before all others: it takes as long as it takes until the node can join.
+void EngineImpl::start_lease_task() {
+  cluster_->seams.tasks.start("lease", [this] {
+    const std::uint64_t due_ns = cluster_->log.run_keep_alive();
+    if (due_ns == kNever && !closed_ && !replaying_)
+      static_cast<void>(fail(Error(Code::kFenced, "this node's session has ended")));
+    if (due_ns == kNever) cluster_->session.ended();
+    return due_ns;
+  });
+}
+
 void EngineImpl::start_tasks() {
   TaskRunner& tasks = cluster_->seams.tasks;
   tasks.start("watch", [this] {
@@ -96,13 +114,6 @@ void EngineImpl::start_tasks() {
     if (!closed_) static_cast<void>(fail(status.error()));
     cluster_->session.ended();
     return kNever;
-  });
-  tasks.start("lease", [this] {
-    const std::uint64_t due_ns = cluster_->log.run_keep_alive();
-    if (due_ns == kNever && !closed_)
-      static_cast<void>(fail(Error(Code::kFenced, "this node's session has ended")));
-    if (due_ns == kNever) cluster_->session.ended();
-    return due_ns;
   });
   for (std::size_t i = 0; i < kServerTasks; ++i)
     tasks.start("server", [this] {
@@ -134,6 +145,7 @@ std::uint64_t EngineImpl::maintain_cluster() {
     if (const Status status = count_held_bytes(); !status)
       options_.warn("segments of this node: " + describe(status.error()));
   }
+  cluster_->snapshots.drop_idle();
   for (const Status& status : {follow_segments(), serving_ ? settle_orphans() : Status{},
                                announce_durable(), trim_cluster_log()})
     if (!status && !failed_) options_.warn("upkeep: " + describe(status.error()));

@@ -1,6 +1,6 @@
 // What a node of a cluster and the volume's log in etcd owe each other: a mark by which the node
-// knows the log again, and what the log may let go. ARCHITECTURE.md, "The log goes when everybody
-// has it".
+// knows the log again, and what the log may let go. ARCHITECTURE.md, "The log goes when enough
+// nodes have it".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,17 +33,23 @@ Status EngineImpl::mark_log(const AppliedBatch& applied) {
                         {superblock_.volume_tag(), applied.index, applied.revision, applied.key});
 }
 
+/// Until it has told that once, its marker holds the log.
 Status EngineImpl::announce_durable() {
   std::lock_guard lock(cluster_->announce_mutex);
+  const std::uint64_t until_ns = clock_.boot_ns() + options_.timeout_ns / 3;
   const Position durable = checkpointed_;
-  if (durable == cluster_->announced) return {};
-  KVSYNCFS_TRY(cluster_->durable.announce(cluster_->seams.node_name, cluster_->seams.incarnation,
-                                          durable, clock_.boot_ns() + options_.timeout_ns / 3));
-  cluster_->announced = durable;
+  if (durable != cluster_->announced) {
+    KVSYNCFS_TRY(cluster_->durable.announce(cluster_->seams.node_name, cluster_->seams.incarnation,
+                                            durable, until_ns));
+    cluster_->announced = durable;
+  }
+  if (!cluster_->keeps_log || !serving_) return {};
+  KVSYNCFS_TRY(cluster_->durable.let_go(cluster_->seams.node_name, until_ns));
+  cluster_->keeps_log = false;
   return {};
 }
 
-/// A short log stays: a node that joins begins with its first entry.
+/// A short log stays: reading it costs a node that comes back less than a catalog.
 Status EngineImpl::trim_cluster_log() {
   const std::uint64_t held = log_->held_bytes(), capacity = log_->capacity_bytes();
   const bool is_long = held > capacity / 2;
@@ -53,21 +59,17 @@ Status EngineImpl::trim_cluster_log() {
   const bool is_turn = trims_log(*cluster_->membership.map(), cluster_->seams.node);
   if (!is_turn && !is_long) return {};
   cluster_->log_looked_ns = now_ns;
-  Position all_have;
-  KVSYNCFS_TRY(look_for_log_keeper(&all_have));
-  return is_turn ? log_->trim(std::min(all_have, checkpointed_.load())) : Status{};
-}
-
-Status EngineImpl::look_for_log_keeper(Position* all_have) {
-  const std::uint64_t until_ns = clock_.boot_ns() + options_.timeout_ns / 3;
-  KVSYNCFS_ASSIGN(const Position trimmed, cluster_->durable.trimmed(until_ns));
-  KVSYNCFS_ASSIGN(const auto nodes, cluster_->records.nodes(until_ns));
-  KVSYNCFS_ASSIGN(const auto positions, cluster_->durable.read(until_ns));
-  const LeastDurable least = least_durable(nodes, positions, trimmed);
-  *all_have = least.position;
-  std::lock_guard lock(cluster_->keeper_mutex);
-  cluster_->log_keeper = least.node;
-  return {};
+  KVSYNCFS_ASSIGN(const LogNeeds needs, cluster_->durable.needs(now_ns + options_.timeout_ns / 3));
+  const LogLimit limit =
+      log_limit(needs, std::min(cluster_->seams.replicas, NodeSegments::kHoldersMin));
+  {
+    std::lock_guard lock(cluster_->keeper_mutex);
+    cluster_->log_keeper = limit.node;
+  }
+  if (!is_turn) return {};
+  const Status trimmed = cluster_->log.trim_if(cluster_->durable.no_marker_since(needs),
+                                               std::min(limit.position, checkpointed_.load()));
+  return trimmed || trimmed.error().code == Code::kBusy ? Status{} : trimmed;
 }
 
 /// In a cluster it is counted since the last checkpoint, as one alone lets nothing of the log go.
@@ -79,10 +81,7 @@ bool EngineImpl::log_wants_checkpoint() {
 }
 
 Error EngineImpl::log_is_gone(const Error& error) {
-  return Error(error.code, error.detail +
-                               ": the volume went on without this store for too long; make it anew "
-                               "with mkfs.kvsyncfs --join under a new name, which works while the "
-                               "log still has its beginning");
+  return Error(error.code, error.detail + ": the log was trimmed meanwhile; mount it again");
 }
 
 }  // namespace kvsyncfs

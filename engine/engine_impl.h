@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -40,6 +41,8 @@ LocalLogOptions log_options(const std::string& store, const Superblock& superblo
 CatalogOptions catalog_options(const std::string& store, std::uint64_t memory_bytes);
 /// The store is one that a lone node may open. Errors: kUnsupported.
 Status check_alone(const std::string& store, const Superblock& superblock);
+
+struct FetchedCatalog;
 
 class EngineImpl final : public Engine {
  public:
@@ -146,7 +149,9 @@ class EngineImpl final : public Engine {
   // engine_cluster.cc
   Status open_cluster();
   Status join_cluster();
+  void start_lease_task();
   void start_tasks();
+  Status start_transport();
   void take_request(Incoming request, Responder responder);
   /// What an entry means to this node beside the catalog. Called by the log's applier.
   void note_applied(const Transaction& transaction, const std::vector<CommandResult>& results);
@@ -167,7 +172,6 @@ class EngineImpl final : public Engine {
   Status mark_log(const AppliedBatch& applied);  ///< the catalog's files have it
   Status announce_durable();
   Status trim_cluster_log();
-  Status look_for_log_keeper(Position* all_have);
   bool log_wants_checkpoint();  ///< background thread only
   static Error log_is_gone(const Error& error);
 
@@ -181,6 +185,14 @@ class EngineImpl final : public Engine {
   Status reach_members();
   std::uint64_t look_at_members();  ///< one step; returns when the next is due
   std::uint64_t give_way();
+
+  // engine_snapshot.cc
+  Status reach_log();                      ///< the catalog is one that can follow it
+  Status fetch_catalog(Position trimmed);  ///< from any peer
+  Result<std::optional<FetchedCatalog>> fetch_from_peers(const CatalogOptions& into,
+                                                         Position trimmed, std::string* why);
+  Status take_catalog(const FetchedCatalog& fetched);
+  Result<Answer> answer_peer(const Incoming& request);
 
   // engine_heal.cc
   std::uint64_t heal_step();  ///< of the cluster; returns when the next is due

@@ -18,8 +18,6 @@ constexpr std::uint64_t kFindPeersNs = 5'000'000'000;
 constexpr std::uint64_t kShunNs = 3'000'000'000;
 /// Segments of one node that lie next to each other in time share their holders.
 constexpr std::uint64_t kGroupsPerNode = 64;
-/// P3: so many copies before a change says that it is stable, if the volume has so many at all.
-constexpr std::size_t kHoldersMin = 2;
 
 }  // namespace
 

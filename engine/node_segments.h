@@ -21,6 +21,9 @@ namespace kvsyncfs {
 
 class NodeSegments {
  public:
+  /// P3: so many copies before a change says that it is stable, if the volume has so many at all.
+  static constexpr std::size_t kHoldersMin = 2;
+
   /// All borrowed. `warn`: one line, any thread.
   NodeSegments(const ClusterSeams& seams, Catalog& catalog, SegmentStore& store,
                Membership& membership, Clock& clock, std::uint64_t volume_tag,

@@ -80,6 +80,7 @@ Status ClusterStore::connect(const ClusterConfig& config, const VolumeRecord& vo
   seams_->addresses = {listen};
   seams_->replicas = volume.replicas;
   seams_->version = mount.version;
+  seams_->log_size_bytes = mount.log_size_bytes;
   return {};
 }
 

@@ -12,6 +12,7 @@ namespace kvsyncfs {
 struct ClusterMount {
   std::string listen;   ///< "address:port" in place of the store's own; empty: that one
   std::string version;  ///< of the program, for the other nodes' people
+  std::uint64_t log_size_bytes = 1u << 30;  ///< of the log's entries in etcd
 };
 
 class OpenStore {

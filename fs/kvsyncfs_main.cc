@@ -148,8 +148,9 @@ Status serve(const MountOptions& options, Verdict& verdict, Attendants& attendan
   const auto disk = make_real_disk();
   const auto clock = make_real_clock();
   const auto random = make_real_random();
-  KVSYNCFS_ASSIGN(const auto store, open_store(*disk, *clock, *random, engine_options(options),
-                                               {options.listen, KVSYNCFS_VERSION}));
+  KVSYNCFS_ASSIGN(const auto store,
+                  open_store(*disk, *clock, *random, engine_options(options),
+                             {options.listen, KVSYNCFS_VERSION, options.log_size_bytes}));
   const Status served = options.no_mount
                             ? serve_peers(*store, *clock, options, verdict, attendants)
                             : serve_mount(*store, *clock, options, verdict, attendants);

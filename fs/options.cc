@@ -74,6 +74,12 @@ Status apply_value(MountOptions& options, std::string_view name, std::string_vie
       return Error(Code::kInvalid, "option " + word + ": below 1M");
     return {};
   }
+  if (name == "log_size") {
+    KVSYNCFS_TRY(size_into(options.log_size_bytes));
+    if (options.log_size_bytes < (256u << 10))
+      return Error(Code::kInvalid, "option " + word + ": below 256K");
+    return {};
+  }
   if (name == "timeout") return seconds_into(options.timeout_s, 3600);
   if (name == "heal_delay") return seconds_into(options.heal_delay_s, 30 * 86400);
   if (name == "log_level") {
@@ -217,6 +223,8 @@ Options:
   heal_delay=SECONDS of a node of a cluster: copies that a node held which is away for longer are
                      made anew on others (default 600)
   metrics=ADDR:PORT  counters for Prometheus at http://ADDR:PORT/metrics (default: nowhere)
+  log_size=SIZE      of a node of a cluster: entries that the log in etcd may hold, at least 256K
+                     (default 1G)
   fsname=NAME        what mount(8) shows as the source (default: STORE)
   nodev, nosuid, noexec, sync, dirsync: enforced by the kernel
   allow_other, default_permissions: always on

@@ -1,10 +1,13 @@
 #include "engine/format/peer_message.h"
 
+#include "engine/base/checksum.h"
 #include "engine/format/codec.h"
 #include "engine/format/segment_layout.h"
 
 namespace kvsyncfs {
 namespace {
+
+constexpr std::size_t kSnapshotKeySizeMax = 512;  // of the log or of the catalog
 
 Error corrupt(const char* what) { return {Code::kCorrupt, what}; }
 
@@ -33,6 +36,42 @@ std::string encode(const PagesWanted& message) {
   return out;
 }
 
+std::string encode(const SnapshotWanted& message) {
+  std::string out;
+  Writer(out).u64(message.at_least.value);
+  return out;
+}
+
+std::string encode(const SnapshotOpened& message) {
+  std::string out;
+  Writer w(out);
+  w.u64(message.snapshot);
+  w.u64(message.position.value);
+  w.u64(message.records);
+  w.u64(message.batch_index);
+  w.i64(message.batch_revision);
+  w.blob(message.batch_key);
+  return out;
+}
+
+std::string encode(const RecordsWanted& message) {
+  std::string out;
+  Writer w(out);
+  w.u64(message.snapshot);
+  w.blob(message.after);
+  return out;
+}
+
+std::string encode(const SnapshotPiece& message) {
+  std::string out;
+  Writer(out).u32(message.checksum);
+  return out;
+}
+
+std::uint32_t snapshot_checksum(const RecordsWanted& wanted, Bytes piece) {
+  return crc32c(piece, crc32c(as_bytes(encode(wanted))));
+}
+
 Result<Acknowledge> decode_acknowledge(std::string_view head) {
   Reader r(head);
   const Acknowledge message{{r.u64()}};
@@ -53,6 +92,47 @@ Result<PagesWanted> decode_pages_wanted(std::string_view head) {
   const bool good = r.done() && message.segment != kNoSegment && message.count > 0 &&
                     message.count <= kPagesPerBatchMax;
   if (!good) return corrupt("pages wanted: bad head");
+  return message;
+}
+
+Result<SnapshotWanted> decode_snapshot_wanted(std::string_view head) {
+  Reader r(head);
+  const SnapshotWanted message{{r.u64()}};
+  if (!r.done()) return corrupt("snapshot wanted: bad head");
+  return message;
+}
+
+Result<SnapshotOpened> decode_snapshot_opened(std::string_view head) {
+  Reader r(head);
+  SnapshotOpened message;
+  message.snapshot = r.u64();
+  message.position.value = r.u64();
+  message.records = r.u64();
+  message.batch_index = r.u64();
+  message.batch_revision = r.i64();
+  message.batch_key = r.blob();
+  const bool told = message.batch_index != 0;
+  const bool good = r.done() && message.snapshot != 0 && told == (message.batch_revision > 0) &&
+                    told == !message.batch_key.empty() &&
+                    message.batch_key.size() <= kSnapshotKeySizeMax;
+  if (!good) return corrupt("snapshot opened: bad head");
+  return message;
+}
+
+Result<RecordsWanted> decode_records_wanted(std::string_view head) {
+  Reader r(head);
+  RecordsWanted message;
+  message.snapshot = r.u64();
+  message.after = r.blob();
+  if (!r.done() || message.after.size() > kSnapshotKeySizeMax)
+    return corrupt("records wanted: bad head");
+  return message;
+}
+
+Result<SnapshotPiece> decode_snapshot_piece(std::string_view head) {
+  Reader r(head);
+  const SnapshotPiece message{r.u32()};
+  if (!r.done()) return corrupt("piece of a snapshot: bad head");
   return message;
 }
 

@@ -35,6 +35,7 @@ Result<Answer> PeerServer::answer(const Incoming& request) {
     case PeerRequest::kReadPages:
       return read_pages(request);
     default:
+      if (others_) return others_(request);
       return Error(Code::kUnsupported, fmt::format("request of kind {}", request.kind));
   }
 }

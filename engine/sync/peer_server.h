@@ -6,7 +6,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
+#include <utility>
 
 #include "engine/net/transport.h"
 #include "engine/store/segment_store.h"
@@ -21,6 +23,10 @@ class PeerServer {
 
   /// From now on copies are taken: the store knows what it has. Before, kReplicate is kBusy.
   void take_copies() { takes_copies_ = true; }
+  /// Who answers requests of other kinds, from run(). Before the first request comes.
+  void serve_others(std::function<Result<Answer>(const Incoming&)> others) {
+    others_ = std::move(others);
+  }
   void take(Incoming request, Responder responder);
   /// Answers one request, or returns when none has come for a moment.
   void run();
@@ -37,6 +43,7 @@ class PeerServer {
   SegmentStore& store_;
   const std::uint64_t volume_tag_;
   std::atomic<bool> takes_copies_ = false;
+  std::function<Result<Answer>(const Incoming&)> others_;
   std::mutex mutex_;
   std::condition_variable came_;
   std::deque<Waiting> queue_;

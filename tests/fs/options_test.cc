@@ -60,10 +60,12 @@ TEST(MountOptions, WithoutAMountThereIsOnePath) {
 }
 
 TEST(MountOptions, WithValuesAreRead) {
-  const auto options = parse("cache_size=1G,write_buffer=8M,timeout=60,log_level=debug,noatime");
+  const auto options =
+      parse("cache_size=1G,write_buffer=8M,timeout=60,log_level=debug,noatime,log_size=4G");
   ASSERT_TRUE(options);
   EXPECT_EQ(options->cache_size_bytes, 1u << 30);
   EXPECT_EQ(options->write_buffer_bytes, 8u << 20);
+  EXPECT_EQ(options->log_size_bytes, std::uint64_t{4} << 30);
   EXPECT_EQ(options->timeout_s, 60u);
   EXPECT_EQ(options->log_level, "debug");
   EXPECT_FALSE(options->atime);
@@ -134,7 +136,7 @@ TEST(MountOptions, HelpAndVersionNeedNoPaths) {
 TEST(MountOptions, WithAFaultAreRefusedByName) {
   for (const char* word :
        {"blah", "blah=1", "cache_size=abc", "cache_size=", "cache_size=50%", "cache_size",
-        "write_buffer=1K", "timeout=0", "timeout=-5", "timeout=3601", "timeout=1s",
+        "write_buffer=1K", "log_size=255K", "timeout=0", "timeout=-5", "timeout=3601", "timeout=1s",
         "timeout=", "timeout", "log_level=shout", "roo", "ro=1", "noatime=1"}) {
     const auto options = parse("rw," + std::string(word));
     ASSERT_FALSE(options) << word;

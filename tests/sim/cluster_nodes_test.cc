@@ -125,7 +125,7 @@ TEST_F(ClusterNodes, ARemovedNodeIsInNoListAndNothingWaitsForItsPosition) {
     ASSERT_TRUE(positions.announce("a", {1}, {7}, deadline()));
     ASSERT_TRUE((*log)->leave());
     ASSERT_TRUE(remove("a"));
-    EXPECT_TRUE(positions.read(deadline())->empty());
+    EXPECT_TRUE(positions.needs(deadline())->durable.empty());
   }
   const auto nodes = list();
   ASSERT_TRUE(nodes);

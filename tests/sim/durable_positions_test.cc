@@ -37,11 +37,11 @@ class DurablePositionsTest : public ::testing::Test {
 
 TEST_F(DurablePositionsTest, WhatNodesAnnounceIsReadByTheirNames) {
   const auto first = open_log("n1", 1), second = open_log("n2", 1);
-  EXPECT_TRUE(positions.read(deadline())->empty());
+  EXPECT_TRUE(positions.needs(deadline())->durable.empty());
   ASSERT_TRUE(announce("n1", 1, 7));
   ASSERT_TRUE(announce("n2", 1, 5));
   ASSERT_TRUE(announce("n1", 1, 12));
-  EXPECT_EQ(*positions.read(deadline()), (PositionMap{{"n1", {12}}, {"n2", {5}}}));
+  EXPECT_EQ(positions.needs(deadline())->durable, (PositionMap{{"n1", {12}}, {"n2", {5}}}));
 }
 
 TEST_F(DurablePositionsTest, APositionOutlivesTheSessionThatAnnouncedIt) {
@@ -50,7 +50,7 @@ TEST_F(DurablePositionsTest, APositionOutlivesTheSessionThatAnnouncedIt) {
   ASSERT_TRUE(log->leave());
   clock.advance(10 * kSecond);
   etcd.tick();
-  EXPECT_EQ(*positions.read(deadline()), (PositionMap{{"n1", {7}}}));
+  EXPECT_EQ(positions.needs(deadline())->durable, (PositionMap{{"n1", {7}}}));
 }
 
 TEST_F(DurablePositionsTest, ALifeThatIsOverAnnouncesNothingAnyMore) {
@@ -60,7 +60,7 @@ TEST_F(DurablePositionsTest, ALifeThatIsOverAnnouncesNothingAnyMore) {
   const Status late = announce("n1", 1, 9);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Code::kFenced);
-  EXPECT_EQ(*positions.read(deadline()), (PositionMap{{"n1", {7}}}));
+  EXPECT_EQ(positions.needs(deadline())->durable, (PositionMap{{"n1", {7}}}));
   ASSERT_TRUE(announce("n1", 2, 9));
 }
 
@@ -68,28 +68,112 @@ TEST_F(DurablePositionsTest, WhatIsNoNumberIsCorrupt) {
   etcd::Txn txn;
   txn.success = {etcd::Put{"/kvsyncfs/v/durable/n1", "7x"}};
   ASSERT_TRUE(etcd.carry_out(txn));
-  EXPECT_EQ(positions.read(deadline()).error().code, Code::kCorrupt);
+  EXPECT_EQ(positions.needs(deadline()).error().code, Code::kCorrupt);
 }
 
-TEST_F(DurablePositionsTest, ANodeOfWhichNothingIsToldHasNothing) {
-  std::vector<NamedNode> nodes = {{"n1", {}}, {"n2", {}}, {"n3", {}}};
-  const LeastDurable least = least_durable(nodes, {{"n1", {7}}, {"n2", {5}}, {"n3", {6}}}, {});
-  EXPECT_EQ(least.position, Position{5});
-  EXPECT_EQ(least.node, "n2");
-  const LeastDurable away = least_durable(nodes, {{"n1", {7}}, {"n2", {5}}, {"other", {0}}}, {});
-  EXPECT_EQ(away.position, Position{0});
-  EXPECT_EQ(away.node, "n3");
+LogNeeds three_nodes() {
+  LogNeeds needs;
+  needs.nodes = needs.up = {"n1", "n2", "n3"};
+  needs.durable = {{"n1", {7}}, {"n2", {5}}, {"n3", {6}}};
+  return needs;
 }
 
-TEST_F(DurablePositionsTest, ANodeThatCameAfterTheTrimmingKeepsNothing) {
-  std::vector<NamedNode> nodes = {{"n1", {}}, {"n2", {}}, {"late", {}}};
-  const LeastDurable least = least_durable(nodes, {{"n1", {7}}, {"n2", {5}}}, Position{3});
-  EXPECT_EQ(least.position, Position{5});
-  EXPECT_EQ(least.node, "n2");
-  // One that told a position is never passed over, not even if an old one came late.
-  EXPECT_EQ(least_durable(nodes, {{"n1", {7}}, {"n2", {2}}}, Position{3}).node, "n2");
-  EXPECT_EQ(least_durable(nodes, {}, Position{3}).node, "");
-  EXPECT_EQ(least_durable(nodes, {}, Position{3}).position, Position{0});
+TEST_F(DurablePositionsTest, TheLogGoesUpToWhatAllHaveThatAreUp) {
+  LogNeeds needs = three_nodes();
+  EXPECT_EQ(log_limit(needs, 2).position, Position{5});
+  EXPECT_EQ(log_limit(needs, 2).node, "n2");
+  needs.durable.erase("n3");
+  EXPECT_EQ(log_limit(needs, 2).position, Position{0}) << "it is up and told nothing";
+  EXPECT_EQ(log_limit(needs, 2).node, "n3");
+}
+
+TEST_F(DurablePositionsTest, ANodeThatIsAwayHoldsNothingWhereEnoughOthersHaveIt) {
+  LogNeeds needs = three_nodes();
+  needs.up.erase("n2");
+  EXPECT_EQ(log_limit(needs, 2).position, Position{6});
+  needs.up.erase("n3");
+  EXPECT_EQ(log_limit(needs, 2).position, Position{6}) << "two catalogs on disk have it";
+  EXPECT_EQ(log_limit(needs, 2).node, "n3");
+  EXPECT_EQ(log_limit(needs, 1).position, Position{7});
+  EXPECT_EQ(log_limit(needs, 3).position, Position{5});
+  needs.nodes = {"n1"};  // the others were removed
+  EXPECT_EQ(log_limit(needs, 2).position, Position{7});
+}
+
+TEST_F(DurablePositionsTest, AMarkerHoldsTheLogForANodeThatIsOnItsWay) {
+  LogNeeds needs = three_nodes();
+  needs.kept = {{"n4", {3}}};
+  EXPECT_EQ(log_limit(needs, 2).position, Position{3});
+  EXPECT_EQ(log_limit(needs, 2).node, "n4");
+  needs.kept = {{"n3", {9}}};  // it is up, and has not told yet what it took
+  needs.durable.erase("n3");
+  EXPECT_EQ(log_limit(needs, 2).position, Position{5});
+}
+
+TEST_F(DurablePositionsTest, WithoutNodesNothingMayGo) {
+  EXPECT_EQ(log_limit({}, 2).node, "");
+  EXPECT_EQ(log_limit({}, 2).position, Position{0});
+}
+
+TEST_F(DurablePositionsTest, WhoNeedsTheLogIsReadAtOneMoment) {
+  const auto log = open_log("n1", 1);
+  etcd::Txn txn;
+  txn.success = {etcd::Put{"/kvsyncfs/v/nodes/n1", "x"}, etcd::Put{"/kvsyncfs/v/nodes/n2", "x"},
+                 etcd::Put{"/kvsyncfs/v/members/n2", "x"},
+                 etcd::Put{"/kvsyncfs/v/log/1/trim", "4 17"}};
+  ASSERT_TRUE(etcd.carry_out(txn));
+  ASSERT_TRUE(announce("n1", 1, 20));
+  ASSERT_TRUE(positions.keep("n2", log->lease(), {18}, deadline()));
+  const auto needs = positions.needs(deadline());
+  ASSERT_TRUE(needs) << describe(needs.error());
+  EXPECT_EQ(needs->trimmed, Position{17});
+  EXPECT_EQ(needs->nodes, (std::set<std::string>{"n1", "n2"}));
+  EXPECT_EQ(needs->up, std::set<std::string>{"n2"});
+  EXPECT_EQ(needs->durable, (PositionMap{{"n1", {20}}}));
+  EXPECT_EQ(needs->kept, (PositionMap{{"n2", {18}}}));
+  EXPECT_EQ(needs->keep_version, 1);
+}
+
+TEST_F(DurablePositionsTest, AMarkerGoesWhenItIsLetGoOrWithItsLease) {
+  const auto log = open_log("n1", 1);
+  ASSERT_TRUE(positions.keep("n1", log->lease(), {3}, deadline()));
+  ASSERT_TRUE(positions.let_go("n1", deadline()));
+  EXPECT_TRUE(positions.needs(deadline())->kept.empty());
+  ASSERT_TRUE(positions.keep("n1", log->lease(), {3}, deadline()));
+  clock.advance(10 * kSecond);
+  etcd.tick();
+  EXPECT_TRUE(positions.needs(deadline())->kept.empty());
+  EXPECT_FALSE(positions.keep("n1", log->lease(), {3}, deadline())) << "its lease is gone";
+}
+
+TEST_F(DurablePositionsTest, WhoTrimsDoesNotPassAMarkerThatCameSinceItLooked) {
+  const auto log = open_log("n1", 1);
+  ASSERT_TRUE(log->start({}, [](Position, std::string_view) {}));
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(log->append("entry " + std::to_string(i)));
+  const auto before = positions.needs(deadline());
+  ASSERT_TRUE(before);
+  const auto late = open_log("n2", 1);
+  ASSERT_TRUE(positions.keep("n2", late->lease(), {0}, deadline()));
+  const Status refused = log->trim_if(positions.no_marker_since(*before), {150});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kBusy);
+  EXPECT_EQ(*positions.trimmed(deadline()), Position{0});
+  const auto now = positions.needs(deadline());
+  EXPECT_TRUE(log->trim_if(positions.no_marker_since(*now), {150}));
+  EXPECT_GT(*positions.trimmed(deadline()), Position{0});
+}
+
+TEST_F(DurablePositionsTest, ANodeThatHasNotStartedKeepsItsLeaseHoweverFarItIsBehind) {
+  const auto writer = open_log("n1", 1);
+  ASSERT_TRUE(writer->start({}, [](Position, std::string_view) {}));
+  ASSERT_TRUE(writer->append("entry"));
+  const auto joining = open_log("n2", 1);
+  for (int i = 0; i < 30; ++i) {
+    clock.advance(kSecond);
+    etcd.tick();
+    EXPECT_NE(joining->run_keep_alive(), ~std::uint64_t{0}) << "second " << i;
+  }
+  EXPECT_TRUE(joining->lease_is_valid());
 }
 
 TEST_F(DurablePositionsTest, UpToWhereTheLogIsTrimmedIsRead) {

@@ -118,8 +118,9 @@ class EtcdLog : public SharedLog {
   /// kStale (for good).
   virtual Status run_watch(std::uint64_t wait_ns) = 0;
 
-  /// Renews the lease if apply is less than a third of a lease behind; returns the boot time of the
-  /// next call, ~0 if the session has ended. Thread: one at a time.
+  /// Renews the lease if apply is less than a third of a lease behind, or start() has not come to
+  /// its end: nobody waits for who has not joined. Returns the boot time of the next call, ~0 if
+  /// the session has ended. Thread: one at a time.
   virtual std::uint64_t run_keep_alive() = 0;
 
   /// The session lives for sure until then (boot time): counted from the sending of the last
@@ -145,6 +146,10 @@ class EtcdLog : public SharedLog {
   /// All that was in the log when this was called has been applied here. Needs somebody in
   /// run_watch(). Errors: those of tail(), kTimeout.
   virtual Status catch_up() = 0;
+
+  /// trim(), but nothing goes unless the comparison holds when the record of it is written. Errors:
+  /// kBusy (it does not), those of trim.
+  virtual Status trim_if(const etcd::Compare& condition, Position position) = 0;
 
   /// Ends the session in order; later appends get kShutdown. Errors: those of EtcdClient (the lease
   /// ends by itself then).

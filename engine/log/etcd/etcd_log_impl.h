@@ -55,7 +55,10 @@ class EtcdLogImpl final : public EtcdLog {
       const std::function<void(Position, const AppliedBatch&)>& while_frozen) override;
   Position last() const override { return {position_.load(std::memory_order_acquire)}; }
   Position durable() const override { return last(); }
-  Status trim(Position position) override;
+  Status trim(Position position) override { return trim_on({}, position); }
+  Status trim_if(const Compare& condition, Position position) override {
+    return trim_on({condition}, position);
+  }
   std::uint64_t held_bytes() const override { return held_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t capacity_bytes() const override { return options_.capacity_bytes; }
 
@@ -131,7 +134,9 @@ class EtcdLogImpl final : public EtcdLog {
   void note_tail(std::uint64_t index);
 
   // etcd_log_session.cc
-  Status write_trim(const TrimRecord& record, std::uint64_t until_ns);
+  Status trim_on(const std::vector<Compare>& conditions, Position position);
+  Status write_trim(const std::vector<Compare>& conditions, const TrimRecord& record,
+                    std::uint64_t until_ns);
   Status delete_batches(std::uint64_t index, std::uint64_t until_ns);
   void forget_trimmed(const TrimRecord& trim);
 

@@ -24,6 +24,7 @@ std::uint64_t EtcdLogImpl::run_keep_alive() {
   {
     std::lock_guard lock(queue_mutex_);
     if (tail_ > applied_index()) behind_ns = clock_.boot_ns() - tail_ns_;
+    if (!started_) behind_ns = 0;
     if (behind_ns > ttl_ns / 3) ++counters_.withheld;
   }
   renew_ns_ = clock_.boot_ns() + ttl_ns / 10;
@@ -61,7 +62,7 @@ Status EtcdLogImpl::leave() {
 }
 
 /// The record first, so that nobody looks for what goes; then the keys, in steps; then history.
-Status EtcdLogImpl::trim(Position position) {
+Status EtcdLogImpl::trim_on(const std::vector<Compare>& conditions, Position position) {
   KVSYNCFS_TRY(alive());
   const std::uint64_t until_ns = deadline(options_.timeout_ns);
   std::optional<Mark> mark;
@@ -71,7 +72,7 @@ Status EtcdLogImpl::trim(Position position) {
       if (candidate.position <= position) mark = candidate;
   }
   if (!mark) return {};
-  KVSYNCFS_TRY(write_trim({mark->last_index, mark->position}, until_ns));
+  KVSYNCFS_TRY(write_trim(conditions, {mark->last_index, mark->position}, until_ns));
   KVSYNCFS_TRY(delete_batches(mark->last_index, until_ns));
   std::int64_t compacted = 0;
   {
@@ -83,7 +84,8 @@ Status EtcdLogImpl::trim(Position position) {
   return status || status.error().code == Code::kStale ? Status{} : status;
 }
 
-Status EtcdLogImpl::write_trim(const TrimRecord& record, std::uint64_t until_ns) {
+Status EtcdLogImpl::write_trim(const std::vector<Compare>& conditions, const TrimRecord& record,
+                               std::uint64_t until_ns) {
   for (;;) {
     KVSYNCFS_ASSIGN(const RangeReply found, client_.range(Range{keys_.trim(), {}}, until_ns));
     const auto old = found.items.size() == 1 ? parse_trim(found.items[0].value) : std::nullopt;
@@ -92,10 +94,12 @@ Status EtcdLogImpl::write_trim(const TrimRecord& record, std::uint64_t until_ns)
     Txn txn;
     txn.compares = {value_is(keys_.trim(), found.items[0].value),
                     value_is(keys_.generation(), std::to_string(options_.generation))};
+    txn.compares.insert(txn.compares.end(), conditions.begin(), conditions.end());
     txn.success = {Put{keys_.trim(), to_text(record)}};
     txn.failure = {Range{keys_.generation(), {}}};
     KVSYNCFS_ASSIGN(const TxnReply reply, client_.txn(txn, until_ns));
     if (reply.succeeded) break;
+    if (!conditions.empty()) return Error(Code::kBusy, "trim of the log: somebody needs it since");
     if (clock_.boot_ns() >= until_ns) return Error(Code::kTimeout, "trim of the log");
   }
   std::lock_guard lock(apply_mutex_);

@@ -12,6 +12,13 @@ TEST(PeerMessage, HeadsComeBack) {
   EXPECT_EQ(decode_batch_place(encode(BatchPlace{{3}, 9})).value(), (BatchPlace{{3}, 9}));
   EXPECT_EQ(decode_pages_wanted(encode(PagesWanted{{3}, 9, 1000})).value(),
             (PagesWanted{{3}, 9, 1000}));
+  EXPECT_EQ(decode_snapshot_wanted(encode(SnapshotWanted{{9}})).value(), SnapshotWanted{{9}});
+  const SnapshotOpened opened{3, {9}, 100, 5, 77, "key"};
+  EXPECT_EQ(decode_snapshot_opened(encode(opened)).value(), opened);
+  const SnapshotOpened without{3, {9}, 100, 0, 0, ""};
+  EXPECT_EQ(decode_snapshot_opened(encode(without)).value(), without);
+  EXPECT_EQ(decode_records_wanted(encode(RecordsWanted{3, "k"})).value(), (RecordsWanted{3, "k"}));
+  EXPECT_EQ(decode_snapshot_piece(encode(SnapshotPiece{8})).value(), SnapshotPiece{8});
   const std::vector<std::uint32_t> checksums{1, 0xffffffff, 3};
   EXPECT_EQ(decode_page_checksums(encode_page_checksums(checksums)).value(), checksums);
 }
@@ -19,6 +26,12 @@ TEST(PeerMessage, HeadsComeBack) {
 TEST(PeerMessage, GoldenBytes) {
   const std::string golden("\x02\x01\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x03\0\0\0", 20);
   EXPECT_EQ(encode(PagesWanted{{0x0102}, 5, 3}), golden);
+  const std::string opened(
+      "\x03\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x64\0\0\0\0\0\0\0"
+      "\x05\0\0\0\0\0\0\0\x4d\0\0\0\0\0\0\0\x03\0\0\0key",
+      47);
+  EXPECT_EQ(encode(SnapshotOpened{3, {9}, 100, 5, 77, "key"}), opened);
+  EXPECT_EQ(encode(RecordsWanted{3, "k"}), std::string("\x03\0\0\0\0\0\0\0\x01\0\0\0k", 13));
 }
 
 TEST(PeerMessage, BadHeadsAreRefused) {
@@ -31,6 +44,18 @@ TEST(PeerMessage, BadHeadsAreRefused) {
   EXPECT_FALSE(decode_pages_wanted(encode(PagesWanted{kNoSegment, 9, 1})));
   EXPECT_FALSE(decode_batch_place(encode(BatchPlace{kNoSegment, 9})));
   EXPECT_FALSE(decode_acknowledge("1234567"));
+  const std::string opened = encode(SnapshotOpened{3, {9}, 100, 5, 77, "key"});
+  for (std::size_t size = 0; size < opened.size(); ++size)
+    EXPECT_FALSE(decode_snapshot_opened(std::string_view(opened).substr(0, size)));
+  EXPECT_FALSE(decode_snapshot_opened(encode(SnapshotOpened{0, {9}, 100, 5, 77, "key"})));
+  EXPECT_FALSE(decode_snapshot_opened(encode(SnapshotOpened{3, {9}, 100, 5, 77, ""})));
+  EXPECT_FALSE(decode_snapshot_opened(encode(SnapshotOpened{3, {9}, 100, 0, 77, "key"})));
+  EXPECT_FALSE(
+      decode_snapshot_opened(encode(SnapshotOpened{3, {9}, 1, 5, 7, std::string(513, 'k')})));
+  EXPECT_FALSE(decode_records_wanted(encode(RecordsWanted{3, std::string(513, 'k')})));
+  EXPECT_FALSE(decode_records_wanted("1234567"));
+  EXPECT_FALSE(decode_snapshot_wanted("1234567"));
+  EXPECT_FALSE(decode_snapshot_piece("12345"));
   EXPECT_FALSE(decode_page_checksums(""));
   EXPECT_FALSE(decode_page_checksums("12345"));
   EXPECT_FALSE(decode_page_checksums(std::string(4 * (kPagesPerBatchMax + 1), '\0')));

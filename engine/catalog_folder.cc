@@ -1,0 +1,38 @@
+#include "engine/catalog_folder.h"
+
+#include "engine/cluster_store.h"
+
+namespace kvsyncfs {
+namespace {
+
+std::string mark(const std::string& store) { return store + "/" + std::string(kSecondCatalogMark); }
+std::string path(const std::string& store, bool is_second) {
+  return store + "/" + std::string(is_second ? kSecondCatalogFolder : "catalog");
+}
+
+}  // namespace
+
+Result<std::string> catalog_folder(Disk& disk, const std::string& store) {
+  KVSYNCFS_ASSIGN(const bool is_second, disk.exists(mark(store)));
+  return path(store, is_second);
+}
+
+Result<std::string> spare_catalog_folder(Disk& disk, const std::string& store) {
+  KVSYNCFS_ASSIGN(const bool is_second, disk.exists(mark(store)));
+  return path(store, !is_second);
+}
+
+/// The folders' own names are durable first.
+Status swap_catalog_folders(Disk& disk, const std::string& store) {
+  KVSYNCFS_TRY(disk.sync_directory(store));
+  KVSYNCFS_ASSIGN(const bool is_second, disk.exists(mark(store)));
+  if (is_second) {
+    KVSYNCFS_TRY(disk.remove(mark(store)));
+  } else {
+    KVSYNCFS_ASSIGN(const auto file, disk.open(mark(store), OpenMode::kCreateNew));
+    KVSYNCFS_TRY(file->sync());
+  }
+  return disk.sync_directory(store);
+}
+
+}  // namespace kvsyncfs

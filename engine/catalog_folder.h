@@ -1,0 +1,23 @@
+// Which of the two folders of a store is its catalog. A file without content says it, so that a
+// catalog takes the place of another one with one change of a name. Thread: any; one call at a
+// time.
+#pragma once
+
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/env/disk.h"
+
+namespace kvsyncfs {
+
+/// Errors of all: those of Disk.
+
+/// The folder that is in use, as a path.
+Result<std::string> catalog_folder(Disk& disk, const std::string& store);
+/// The other one: it may hold what is left of a catalog that was not finished, or that was
+/// replaced.
+Result<std::string> spare_catalog_folder(Disk& disk, const std::string& store);
+/// From now on the other one is in use; durable when it returns. After an error either is.
+Status swap_catalog_folders(Disk& disk, const std::string& store);
+
+}  // namespace kvsyncfs

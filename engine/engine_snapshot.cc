@@ -1,0 +1,107 @@
+// A catalog that cannot follow the log any more is replaced by that of a node that can, before this
+// node joins. ARCHITECTURE.md, "Who is too late takes a catalog".
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "engine/catalog_folder.h"
+#include "engine/engine_impl.h"
+#include "engine/format/peer_message.h"
+#include "engine/snapshot_fetch.h"
+
+namespace kvsyncfs {
+
+namespace {
+constexpr std::uint64_t kAskAgainNs = 500'000'000;
+}  // namespace
+
+/// The marker comes before the look, so what is there then stays until this node is a member.
+Status EngineImpl::reach_log() {
+  KVSYNCFS_ASSIGN(const std::string spare, spare_catalog_folder(disk_, options_.store));
+  KVSYNCFS_TRY(remove_catalog(disk_, spare));
+  KVSYNCFS_TRY(start_transport());
+  const std::uint64_t until_ns = clock_.boot_ns() + options_.timeout_ns;
+  KVSYNCFS_TRY(cluster_->durable.keep(cluster_->seams.node_name, cluster_->log.lease(),
+                                      catalog_->applied(), until_ns));
+  cluster_->keeps_log = true;
+  KVSYNCFS_ASSIGN(const Position trimmed, cluster_->durable.trimmed(until_ns));
+  return trimmed > catalog_->applied() ? fetch_catalog(trimmed) : Status{};
+}
+
+/// As long as peers come up one of them may have it. What was begun with one and failed begins anew
+/// with the next.
+Status EngineImpl::fetch_catalog(Position trimmed) {
+  options_.warn(
+      fmt::format("the log of the volume begins after position {}, the catalog of this "
+                  "store ends at {}: taking that of another node",
+                  trimmed.value, catalog_->applied().value));
+  CatalogOptions into = catalog_options(options_.store, memory_bytes());
+  KVSYNCFS_ASSIGN(into.directory, spare_catalog_folder(disk_, options_.store));
+  std::string why = "no other node is up";
+  std::mutex mutex;
+  std::condition_variable never;
+  for (const Deadline until = deadline(); !until.is_over();) {
+    KVSYNCFS_ASSIGN(const auto fetched, fetch_from_peers(into, trimmed, &why));
+    if (fetched) return take_catalog(*fetched);
+    std::unique_lock lock(mutex);
+    Deadline(clock_, kAskAgainNs).wait(never, lock, [] { return false; });
+  }
+  return Error(Code::kStale,
+               fmt::format("the log of the volume begins after position {}, the "
+                           "catalog of this store ends at {}, and no other node gives "
+                           "its own: {}; mount one that was up longer first",
+                           trimmed.value, catalog_->applied().value, why));
+}
+
+/// Nothing: none of those that are up could give it; `why` tells of one.
+Result<std::optional<FetchedCatalog>> EngineImpl::fetch_from_peers(const CatalogOptions& into,
+                                                                   Position trimmed,
+                                                                   std::string* why) {
+  ClusterSeams& seams = cluster_->seams;
+  KVSYNCFS_TRY(cluster_->membership.refresh(clock_.boot_ns() + options_.timeout_ns / 3));
+  const auto map = cluster_->membership.map();
+  for (const Member& member : map->members) {
+    if (member.id == seams.node) continue;
+    auto& known = cluster_->addresses[member.id];
+    if (known != member.addresses)
+      KVSYNCFS_TRY(seams.transport.set_peer(member.id, member.addresses));
+    known = member.addresses;
+    const std::uint64_t begun_ns = clock_.boot_ns();
+    SnapshotFetch fetch(seams.transport, clock_, ballast_.guarded(), into, options_.timeout_ns / 3,
+                        options_.warn);
+    const auto fetched = fetch.from(member.id, trimmed);
+    if (!fetched) {
+      *why = fmt::format("node {}: {}", member.name, describe(fetched.error()));
+      continue;
+    }
+    options_.warn(
+        fmt::format("the catalog of node {} at position {} is here: {} records, {} bytes, "
+                    "{} ms",
+                    member.name, fetched->position.value, fetched->records, fetched->bytes,
+                    (clock_.boot_ns() - begun_ns) / 1'000'000));
+    return std::optional(*fetched);
+  }
+  return std::optional<FetchedCatalog>();
+}
+
+/// It is durable in the spare folder.
+Status EngineImpl::take_catalog(const FetchedCatalog& fetched) {
+  KVSYNCFS_ASSIGN(const std::string former, catalog_folder(disk_, options_.store));
+  KVSYNCFS_TRY(swap_catalog_folders(disk_, options_.store));
+  KVSYNCFS_ASSIGN(const std::string present, catalog_folder(disk_, options_.store));
+  KVSYNCFS_TRY(catalog_->reopen(present));
+  KVSYNCFS_TRY(mark_log(fetched.batch));
+  return remove_catalog(disk_, former);
+}
+
+/// What the segments' server does not know. Only a node that serves has a catalog to give.
+Result<Answer> EngineImpl::answer_peer(const Incoming& request) {
+  const auto kind = static_cast<PeerRequest>(request.kind);
+  if (kind != PeerRequest::kOpenSnapshot && kind != PeerRequest::kReadSnapshot)
+    return Error(Code::kUnsupported, fmt::format("request of kind {}", request.kind));
+  if (!serving_ || failed_) return Error(Code::kBusy, "this node is not serving");
+  return cluster_->snapshots.answer(request);
+}
+
+}  // namespace kvsyncfs

@@ -5,6 +5,7 @@
 #   tests/engine/*_test.cc          GoogleTest, linked with the whole engine; label unit
 #   tests/fs|mkfs|tools/*_test.cc   GoogleTest, linked with kvsyncfs_<folder>; label unit
 #   tests/sim/*_sim.cc              seeded simulations, linked with tests/sim/*.cc; label sim
+#   tests/sim/cluster/*_sim.cc      the same of whole nodes: threads and time are simulated as well
 #   tests/fuzz/*_fuzz.cc            LLVMFuzzerTestOneInput; label fuzz
 #   tests/bench/*_bench.cc          Google Benchmark; built, not run
 #   tests/<folder>/<folder>.cmake   what the folder registers itself (posix, crash, bench, ...)
@@ -90,6 +91,13 @@ kvsyncfs_test_folder(tests/engine/log/etcd etcd test unit 120 DEPS kvsyncfs_etcd
 kvsyncfs_test_folder(tests/engine engine test unit 120 DEPS kvsyncfs_engine)
 kvsyncfs_test_folder(tests/sim sim test unit 120 DEPS kvsyncfs_sim)
 kvsyncfs_test_folder(tests/sim sim sim sim 900 DEPS kvsyncfs_sim)
+# Threads under simulated time run one at a time: the thread sanitizer has nothing to see there.
+if(NOT KVSYNCFS_SANITIZE STREQUAL "thread")
+  kvsyncfs_test_library(kvsyncfs_sim_cluster tests/sim/cluster "_(sim|test)\\.cc$" DEPS kvsyncfs_sim
+                        fmt::fmt ${CMAKE_DL_LIBS})
+  kvsyncfs_test_folder(tests/sim/cluster sim test unit 120 DEPS kvsyncfs_sim_cluster)
+  kvsyncfs_test_folder(tests/sim/cluster sim sim sim 900 DEPS kvsyncfs_sim_cluster)
+endif()
 foreach(folder fs mkfs tools)
   kvsyncfs_test_folder(tests/${folder} ${folder} test unit 120 DEPS kvsyncfs_${folder})
 endforeach()

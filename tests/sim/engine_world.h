@@ -15,7 +15,7 @@
 
 namespace kvsyncfs {
 
-class SimClock final : public Clock {
+class SimClock : public Clock {
  public:
   /// `tick_ns` goes by with each look at the clock, so that what waits for a deadline meets it.
   explicit SimClock(std::uint64_t tick_ns = 0) : tick_ns_(tick_ns) {}
@@ -25,7 +25,8 @@ class SimClock final : public Clock {
             static_cast<std::uint32_t>(ns_ % kSecond)};
   }
   std::uint64_t boot_ns() override { return ns_ += tick_ns_; }
-  void advance(std::uint64_t ns) { ns_ += ns; }
+  /// So much goes by, perhaps with others at work meanwhile.
+  virtual void advance(std::uint64_t ns) { ns_ += ns; }
 
  private:
   const std::uint64_t tick_ns_;

@@ -60,6 +60,7 @@ Result<etcd::TxnReply> SimEtcd::carry_out(const etcd::Txn& txn) {
   etcd::TxnReply reply;
   reply.succeeded = std::all_of(txn.compares.begin(), txn.compares.end(),
                                 [this](const etcd::Compare& c) { return holds(c); });
+  if (faults.ignores_compares) reply.succeeded = true;
   const auto& branch = reply.succeeded ? txn.success : txn.failure;
   for (const auto& operation : branch) {
     const auto* wanted = std::get_if<etcd::Put>(&operation);
@@ -195,8 +196,7 @@ class SimWatch final : public etcd::EtcdWatch {
       --room;
     }
     if (batch.puts.empty()) {
-      const std::uint64_t now_ns = etcd_.clock_.boot_ns();
-      if (deadline_ns > now_ns) etcd_.clock_.advance(deadline_ns - now_ns);
+      etcd_.await_change(deadline_ns);
       return Code::kTimeout;
     }
     return batch;
@@ -271,7 +271,8 @@ class SimEtcdClient final : public etcd::EtcdClient {
  private:
   bool hit(std::uint64_t one_in) { return one_in != 0 && etcd_.random_.one_in(one_in); }
   std::uint64_t end_of(std::int64_t ttl_s) const {
-    return etcd_.clock_.boot_ns() + static_cast<std::uint64_t>(ttl_s) * kSecond;
+    const std::uint64_t length_ns = static_cast<std::uint64_t>(ttl_s) * kSecond;
+    return etcd_.clock_.boot_ns() + (etcd_.faults.forgets_leases ? length_ns / 2 : length_ns);
   }
   Error lose(std::uint64_t deadline_ns) {
     etcd_.meanwhile();

@@ -28,6 +28,9 @@ struct SimEtcdFaults {  ///< one in so many; 0: never
   std::uint64_t no_space = 0;  ///< said of a change, which is carried out or not
   std::uint64_t slow_watch = 0, silent_watch = 0, cut_watch = 0;
   std::uint64_t gap_watch = 0;  ///< a put is never shown
+  // What no etcd does, for tests of tests.
+  bool ignores_compares = false;  ///< each transaction is carried out
+  bool forgets_leases = false;    ///< after half of their time
 };
 
 class SimEtcd {
@@ -37,6 +40,11 @@ class SimEtcd {
   SimEtcdFaults faults;
   std::function<void()> meanwhile = [] {};
   std::function<void(const etcd::KeyValue&)> on_put = [](const etcd::KeyValue&) {};
+  /// A watch has nothing to show: waits for a change, at most until `deadline_ns`.
+  std::function<void(std::uint64_t deadline_ns)> await_change = [this](std::uint64_t deadline_ns) {
+    const std::uint64_t now_ns = clock_.boot_ns();
+    if (deadline_ns > now_ns) clock_.advance(deadline_ns - now_ns);
+  };
 
   /// One client of its own; all see the same etcd, which outlives them.
   std::unique_ptr<etcd::EtcdClient> client();

@@ -1,0 +1,217 @@
+// What the clients of a simulated cluster do.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "tests/sim/cluster/cluster_world.h"
+#include "tests/sim/cluster/sim_threads.h"
+
+namespace kvsyncfs {
+
+namespace sim = sim_threads;
+
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
+constexpr std::uint64_t kMarginNs = kSecond;
+/// A call that brings bytes waits for another one's flush, for the holders and for the log.
+constexpr std::uint64_t kWaitsOfBytes = 3;
+constexpr const char* kCallOfNames = "a call of names";
+constexpr const char* kNames[kGroupNames] = {"a", "b", "c"};
+
+/// A refusal that changed nothing, and always comes to that.
+bool is_refusal(Code code) {
+  return code == Code::kNotFound || code == Code::kExists || code == Code::kNotDirectory ||
+         code == Code::kIsDirectory || code == Code::kNotEmpty;
+}
+bool ends_life(Code code) { return code == Code::kFenced || code == Code::kIo; }
+
+template <typename T>
+Status status_of(const Result<T>& result) {
+  return result ? Status{} : Status(result.error());
+}
+
+}  // namespace
+
+bool ClusterWorld::is_answer(Client& client, const SimNode::Use& use, const char* call,
+                             std::uint64_t begin_ns, const Status& status) {
+  if (use.is_over()) return false;
+  const std::uint64_t took_ns = sim::now_ns() - begin_ns;
+  const bool was_frozen = frozen_until_ns_[client.node.id().value - 1] > begin_ns;
+  const bool is_of_names = std::string_view(call) == kCallOfNames;
+  const std::uint64_t limit_ns =
+      cluster_.timeout_ns * (is_of_names ? 1 : kWaitsOfBytes) + kMarginNs;
+  if (took_ns > limit_ns && !was_frozen)
+    fail(fmt::format("{} on {} took {:.3f} s, begun at {:.6f}{}", call, client.node.name(),
+                     static_cast<double>(took_ns) / 1e9, static_cast<double>(begin_ns) / 1e9,
+                     status ? "" : ": " + describe(status.error())));
+  if (status || is_refusal(status.error().code)) {
+    ++answered_;
+    return true;
+  }
+  ++unanswered_;
+  const Code code = status.error().code;
+  if (code == Code::kCorrupt || code == Code::kInvalid)
+    fail(fmt::format("{} on {}: {}", call, client.node.name(), describe(status.error())));
+  if (ends_life(code)) client.node.broken();
+  return false;
+}
+
+void ClusterWorld::run_client(Client& client) {
+  while (!is_over_ && problem_.empty()) {
+    sim::sleep(kMillisecond + client.random.below(60 * kMillisecond));
+    switch (client.only_reads ? client.random.one_in(3) ? 6 : 0 : client.random.below(8)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        call_names(client);
+        break;
+      case 4:
+        write_cells(client);
+        break;
+      case 5:
+        append_record(client);
+        break;
+      default:
+        read_file(client, client.random.below(files_.size()));
+    }
+  }
+}
+
+void ClusterWorld::call_names(Client& client) {
+  const auto use = client.node.use();
+  if (!use) return;
+  Engine& engine = use->engine();
+  const std::size_t group = client.random.below(kGroups);
+  const InodeId folder = groups_[group];
+  NameOp op;
+  op.call = static_cast<NameCall>(client.random.below(7));
+  if (client.only_reads || client.random.one_in(3)) op.call = NameCall::kLookup;
+  op.node = static_cast<unsigned>(client.node.id().value);
+  op.a = client.random.below(kGroupNames);
+  op.b = (op.a + 1 + client.random.below(kGroupNames - 1)) % kGroupNames;
+  if (op.call == NameCall::kLink) {
+    if (client.known[group].empty()) return;
+    auto file = client.known[group].begin();
+    std::advance(file, client.random.below(client.known[group].size()));
+    op.token = file->first;
+  }
+  if (op.call == NameCall::kCreate) op.token = ++next_number_;
+  const std::size_t place = names_[group].size();
+  op.begin_ns = sim::now_ns();
+  names_[group].push_back(op);
+  const Status status = [&]() -> Status {
+    switch (op.call) {
+      case NameCall::kCreate: {
+        NewNode node;
+        node.mode = S_IFREG | 0644;
+        node.uid = static_cast<std::uint32_t>(op.token);
+        const auto made = engine.create(folder, kNames[op.a], node);
+        if (made && !use->is_over()) client.known[group][op.token] = made->inode;
+        return status_of(made);
+      }
+      case NameCall::kUnlink:
+        return engine.unlink(folder, kNames[op.a]);
+      case NameCall::kRename:
+        return engine.rename(folder, kNames[op.a], folder, kNames[op.b], RenameMode::kReplace);
+      case NameCall::kRenameNew:
+        return engine.rename(folder, kNames[op.a], folder, kNames[op.b], RenameMode::kNoReplace);
+      case NameCall::kExchange:
+        return engine.rename(folder, kNames[op.a], folder, kNames[op.b], RenameMode::kExchange);
+      case NameCall::kLink:
+        return status_of(engine.link(client.known[group][op.token], folder, kNames[op.b]));
+      case NameCall::kLookup: {
+        const auto found = engine.lookup(folder, kNames[op.a]);
+        if (!found) return found.error();
+        names_[group][place].token = found->attributes.uid;
+        return {};
+      }
+    }
+    return {};
+  }();
+  const bool brings_bytes = op.call == NameCall::kRename;  // the source's come first
+  if (!is_answer(client, *use, brings_bytes ? "rename" : kCallOfNames, op.begin_ns, status)) return;
+  NameOp& kept = names_[group][place];
+  kept.end_ns = sim::now_ns();
+  if (!status) kept.code = status.error().code;
+  if (op.call == NameCall::kLink && kept.code == Code::kNotFound)
+    client.known[group].erase(op.token);
+}
+
+void ClusterWorld::write_cells(Client& client) {
+  const auto use = client.node.use();
+  if (!use) return;
+  Engine& engine = use->engine();
+  const std::size_t file = client.random.below(kCellFiles);
+  const std::uint64_t number = ++next_number_;
+  ByteWrite& write = bytes_[file].writes[number];
+  write.node = static_cast<unsigned>(client.node.id().value);
+  write.first = client.random.below(kCells);
+  write.count = 1 + client.random.below(kCells - write.first);
+  write.begin_ns = sim::now_ns();
+  if (!is_answer(client, *use, "open", write.begin_ns, status_of(engine.open_handle(files_[file]))))
+    return;
+  std::uint64_t begin_ns = sim::now_ns();
+  const std::string bytes = cells_of(number, write.count);
+  const Status written = engine.write(files_[file], write.first * kCellSize, as_bytes(bytes));
+  if (is_answer(client, *use, "write", begin_ns, written) && written && !client.random.one_in(5)) {
+    begin_ns = sim::now_ns();
+    const bool close = client.random.one_in(2);
+    const Status kept = close ? engine.flush(files_[file]) : engine.sync(files_[file]);
+    if (is_answer(client, *use, close ? "close" : "fsync", begin_ns, kept) && kept)
+      write.confirmed_ns = sim::now_ns();
+  }
+  engine.close_handle(files_[file]);
+}
+
+void ClusterWorld::append_record(Client& client) {
+  const auto use = client.node.use();
+  if (!use) return;
+  const std::uint64_t number = ++next_number_;
+  ByteWrite& write = bytes_[kCellFiles].writes[number];
+  write.node = static_cast<unsigned>(client.node.id().value);
+  write.begin_ns = sim::now_ns();
+  const std::string record = record_of(number);
+  const Status written =
+      use->engine().write(files_[kCellFiles], 0, as_bytes(record), WriteOptions{.append = true});
+  if (is_answer(client, *use, "append", write.begin_ns, written) && written)
+    write.confirmed_ns = sim::now_ns();
+}
+
+bool ClusterWorld::read_into(Engine& engine, InodeId inode, std::string* bytes) {
+  const auto attributes = engine.attributes(inode);
+  if (!attributes) return false;
+  bytes->resize(attributes->size);
+  const auto count = engine.read(inode, 0, bytes_of(*bytes));
+  if (!count) return false;
+  bytes->resize(*count);
+  return true;
+}
+
+void ClusterWorld::read_file(Client& client, std::size_t file) {
+  const auto use = client.node.use();
+  if (!use) return;
+  Engine& engine = use->engine();
+  ByteRead read;
+  read.node = static_cast<unsigned>(client.node.id().value);
+  read.begin_ns = sim::now_ns();
+  if (!is_answer(client, *use, "open", read.begin_ns, status_of(engine.open_handle(files_[file]))))
+    return;
+  const std::uint64_t begin_ns = sim::now_ns();
+  Status status{};
+  const auto attributes = engine.attributes(files_[file]);
+  if (attributes) {
+    read.bytes.resize(attributes->size);
+    const auto count = engine.read(files_[file], 0, bytes_of(read.bytes));
+    status = status_of(count);
+    if (count) read.bytes.resize(*count);
+  } else {
+    status = attributes.error();
+  }
+  engine.close_handle(files_[file]);
+  if (!is_answer(client, *use, "read", begin_ns, status) || !status) return;
+  read.end_ns = sim::now_ns();
+  bytes_[file].reads.push_back(std::move(read));
+}
+
+}  // namespace kvsyncfs

@@ -1,0 +1,93 @@
+// Nodes of a cluster with clients on each, what goes wrong meanwhile, and the checks of all that
+// the clients were told. One seed is one run, in a process of its own (seed_process.h). Thread:
+// threads of the simulation.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/sim/cluster/byte_history.h"
+#include "tests/sim/cluster/name_history.h"
+#include "tests/sim/cluster/seed_process.h"
+#include "tests/sim/cluster/sim_node.h"
+
+namespace kvsyncfs {
+
+struct ClusterPlan {
+  std::size_t nodes = 2;
+  std::uint64_t run_ns = 8'000'000'000;  ///< clients and faults
+  bool crashes = false, freezes = false, cuts = false, etcd_faults = false, slow_disks = false;
+  // Seams that lie, so that the checks have something to find.
+  bool forged_acknowledgements = false, ignored_compares = false, forgotten_leases = false,
+       lying_disks = false;
+  std::uint64_t turns_max = 400'000;
+};
+
+class ClusterWorld {
+ public:
+  ClusterWorld(std::uint64_t seed, const ClusterPlan& plan);
+  /// The whole run. Its problem, and how many calls were answered and were not.
+  SeedRun run();
+
+  SimCluster& cluster() { return cluster_; }
+
+ private:
+  static constexpr std::size_t kGroups = 2, kCellFiles = 2;
+  struct Client {
+    SimNode& node;
+    SimRandom random;
+    bool only_reads = false;  ///< so that it is never stuck in a change
+    std::map<std::uint64_t, InodeId> known[kGroups] = {};  ///< files by their tokens
+  };
+
+  void fail(const std::string& why);
+  bool format();
+  bool make_files();
+  void run_clients();
+  void run_client(Client& client);
+  void run_faults();
+  void one_fault();
+  void crash(SimNode& node);
+  void freeze(SimNode& node);
+  void change_link(SimNode& node);
+  void change_etcd(SimNode& node);
+  void slow_disk(SimNode& node);
+  void heal();
+  void settle();
+  void check_histories();
+  void compare_nodes();
+  std::string walk(Engine& engine, InodeId folder, const std::string& path);
+  void read_all_at_end(SimNode& node);
+
+  // cluster_clients.cc
+  void call_names(Client& client);
+  void write_cells(Client& client);
+  void append_record(Client& client);
+  void read_file(Client& client, std::size_t file);
+  bool read_into(Engine& engine, InodeId inode, std::string* bytes);
+  /// Whether the call's answer counts, and says something; checks that it took no longer than it
+  /// may.
+  bool is_answer(Client& client, const SimNode::Use& use, const char* call, std::uint64_t begin_ns,
+                 const Status& status);
+
+  const std::uint64_t seed_;
+  const ClusterPlan plan_;
+  SimRandom random_;
+  SimCluster cluster_;
+  std::vector<std::unique_ptr<SimNode>> nodes_;
+  std::vector<std::uint64_t> frozen_until_ns_;
+  std::string problem_;
+  bool is_over_ = false;
+  std::uint64_t next_number_ = 0, answered_ = 0, unanswered_ = 0, faults_ = 0;
+
+  std::vector<InodeId> groups_;
+  std::vector<InodeId> files_;  // of cells, and the last one of appends
+  std::vector<std::vector<NameOp>> names_;
+  std::vector<FileHistory> bytes_;
+};
+
+}  // namespace kvsyncfs

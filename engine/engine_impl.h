@@ -33,6 +33,8 @@
 
 namespace kvsyncfs {
 
+class KeyList;
+
 /// Layout of a store's folder and the sizes derived from the superblock.
 StoreOptions store_options(const std::string& store, const Superblock& superblock);
 std::uint64_t ballast_bytes(const Superblock& superblock);
@@ -323,8 +325,7 @@ class EngineImpl final : public Engine {
   Status create_value(InodeId parent, std::string_view name, Bytes value, std::uint64_t space);
   Status replace_value(InodeId inode, Bytes value, std::uint64_t space);
   Result<std::string> read_value(InodeId inode);
-  Status list_below(InodeId directory, const std::string& path, std::string_view prefix,
-                    std::string_view after, std::vector<std::string>& keys);
+  Status list_below(InodeId directory, const std::string& path, KeyList& keys);
 
   // engine_check.cc
   CatalogCheckOptions catalog_check(const CheckOptions& options) const;

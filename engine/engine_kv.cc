@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/engine_impl.h"
+#include "engine/key_list.h"
 
 namespace kvsyncfs {
 
@@ -200,30 +201,23 @@ Status EngineImpl::remove(std::string_view key) {
 Result<std::vector<std::string>> EngineImpl::list_keys(std::string_view prefix,
                                                        std::size_t count_max,
                                                        std::string_view after) {
-  std::vector<std::string> keys;
-  KVSYNCFS_TRY(list_below(kRootInode, "", prefix, after, keys));
-  std::sort(keys.begin(), keys.end());
-  if (keys.size() > count_max) keys.resize(count_max);
-  return keys;
+  KeyList keys(prefix, count_max, after);
+  KVSYNCFS_TRY(list_below(kRootInode, "", keys));
+  return keys.take();
 }
 
-Status EngineImpl::list_below(InodeId directory, const std::string& path, std::string_view prefix,
-                              std::string_view after, std::vector<std::string>& keys) {
+Status EngineImpl::list_below(InodeId directory, const std::string& path, KeyList& keys) {
   std::uint64_t cookie = 0;
   for (;;) {
     KVSYNCFS_ASSIGN(const auto entries, catalog_->list(directory, cookie, kListChunk));
     if (entries.empty()) return {};
     for (const Dentry& dentry : entries) {
       cookie = dentry.cookie;
-      const std::string key = path + dentry.name;
-      if (dentry.type == 0040000) {
-        const std::string below = key + "/";
-        const std::size_t common = std::min(below.size(), prefix.size());
-        if (below.compare(0, common, prefix, 0, common) == 0)
-          KVSYNCFS_TRY(list_below(dentry.inode, below, prefix, after, keys));
-      } else if (key.starts_with(prefix) && (after.empty() || key > after)) {
-        keys.push_back(key);
-      }
+      std::string key = path + dentry.name;
+      if (dentry.type != 0040000)
+        keys.add(std::move(key));
+      else if (const std::string below = key + "/"; keys.wants_below(below))
+        KVSYNCFS_TRY(list_below(dentry.inode, below, keys));
     }
   }
 }

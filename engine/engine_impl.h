@@ -282,6 +282,8 @@ class EngineImpl final : public Engine {
   // engine_space.cc
   Status clean_for(std::uint64_t bytes);
   Result<std::uint64_t> bytes_in_extents(InodeId inode, std::uint64_t offset, std::uint64_t length);
+  Result<std::uint64_t> clone_once(InodeId source, std::uint64_t source_offset, InodeId target,
+                                   std::uint64_t target_offset, std::uint64_t length);
   void follow_reservations();  ///< the store's reservation follows the catalog's reserved bytes
 
   // engine_disk.cc

@@ -42,7 +42,7 @@ Status EngineImpl::reserve_space(std::uint64_t bytes, std::uint64_t new_bytes, R
 }
 
 /// An overwrite, and a write to what fallocate reserved, makes no more live bytes: a full store
-/// takes it. Everything is flushed before.
+/// takes it. What is dirty of it is flushed before.
 Result<bool> EngineImpl::has_room(std::uint64_t new_bytes, Replaced replaced) {
   std::uint64_t dying = 0;
   if (replaced.length > 0) {
@@ -178,6 +178,17 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
   KVSYNCFS_TRY(admit_change());
   if (target_offset > kFileSizeMax || length > kFileSizeMax - target_offset)
     return Code::kFileTooBig;
+  auto cloned = clone_once(source, source_offset, target, target_offset, length);
+  if (cloned || cloned.error().code != Code::kNoSpace) return cloned;
+  // As for a write: dirty bytes may be overwrites, whose old bytes die when they are flushed.
+  look_at_disk();
+  KVSYNCFS_TRY(flush_everything());
+  return clone_once(source, source_offset, target, target_offset, length);
+}
+
+Result<std::uint64_t> EngineImpl::clone_once(InodeId source, std::uint64_t source_offset,
+                                             InodeId target, std::uint64_t target_offset,
+                                             std::uint64_t length) {
   const LiveUse from(live_, source), to(live_, target);
   std::vector<LiveInodePtr> both{from.pointer(), to.pointer()};
   FlushLocks locks(both);
@@ -198,7 +209,8 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
     return Code::kInvalid;
   KVSYNCFS_ASSIGN(const std::uint64_t shared, bytes_in_extents(source, source_offset, length));
   // A shared byte counts each time.
-  if (!has_room_for(shared)) return Code::kNoSpace;
+  KVSYNCFS_ASSIGN(const bool room, has_room(shared, {target, target_offset, length}));
+  if (!room) return Code::kNoSpace;
   std::unique_lock lock(to->mutex);
   KVSYNCFS_TRY(load_size(*to));
   KVSYNCFS_TRY(commit_one(

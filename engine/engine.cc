@@ -331,7 +331,8 @@ Status EngineImpl::failure() const {
 
 Status EngineImpl::alive() const {
   if (!failed_) return {};
-  return Code::kIo;
+  std::lock_guard lock(failure_mutex_);
+  return Error(Code::kIo, failure_->detail);
 }
 
 Status EngineImpl::close() {

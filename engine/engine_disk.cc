@@ -72,6 +72,11 @@ std::vector<std::string> EngineImpl::degraded() const {
   if (options_.read_only) return {};
   constexpr double kMiB = 1 << 20;
   std::vector<std::string> lines;
+  if (failed_) {
+    std::lock_guard lock(failure_mutex_);
+    lines.push_back(options_.store +
+                    ": takes no more changes until it is mounted again: " + describe(*failure_));
+  }
   if (!ballast_.is_there())
     lines.push_back(fmt::format(
         "{}: the disk is full, the ballast of {:.0f} MiB is given up until {:.0f} MiB are free",

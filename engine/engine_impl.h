@@ -138,7 +138,7 @@ class EngineImpl final : public Engine {
   /// kNoSpace or kTimeout, which pass.
   Status sync_log();
   Status fail(Error error);  ///< the engine's data path is broken: every later change fails
-  Status alive() const;
+  Status alive() const;  ///< kIo, naming what failed
   std::uint64_t memory_bytes() const {
     return options_.cache_size_bytes + options_.write_buffer_bytes;
   }

@@ -332,7 +332,8 @@ void LocalLog::publish_durable() {
 /// The log ends here for good: after a failed write or sync nobody knows what the disk holds.
 Error LocalLog::fail(const Error& error) {
   std::lock_guard lock(sync_mutex_);
-  if (!failure_) failure_.emplace(Code::kIo, "log failed: " + describe(error));
+  const std::string cause = error.code == Code::kIo ? error.detail : describe(error);
+  if (!failure_) failure_.emplace(Code::kIo, "log failed: " + cause);
   failed_.store(true, std::memory_order_release);
   return *failure_;
 }

@@ -1,10 +1,28 @@
 """A store on a small disk of its own: others fill it, it stops answering, it gets room again."""
 import contextlib
+import fcntl
 import os
+import struct
+import subprocess
 import threading
 import time
 
-from support import Skip, case, check, code, create, equal, fails, get, needs, put, sh, sh_ok
+from support import (
+    Skip,
+    case,
+    check,
+    code,
+    create,
+    equal,
+    fails,
+    get,
+    loud,
+    needs,
+    put,
+    sh,
+    sh_ok,
+    write_synced,
+)
 from volume import wait_until
 
 DISK, STORE = '320M', '128M'
@@ -180,6 +198,67 @@ def store_without_a_ballast_gets_one(v):
         os.unlink(inside + '/others')
         wait_until(lambda: not _degraded(v), 10, 'the end of the DEGRADED line')
         equal(os.path.getsize(v.store + '/ballast'), size)
+
+
+def _shut_down(folder):
+    """The ext4 file system there fails every access to its disk from now on."""
+    ext4_ioc_shutdown, no_log_flush = 0x8004587D, 2
+    fd = os.open(folder, os.O_RDONLY)
+    fcntl.ioctl(fd, ext4_ioc_shutdown, struct.pack('I', no_log_flush))
+    os.close(fd)
+
+
+def _check_dead_disk(v, inside):
+    fd = create('f')
+    os.write(fd, b'x')
+    _shut_down(inside)
+    begin = time.monotonic()
+    for change in (
+        lambda: os.fsync(fd),
+        lambda: os.write(fd, b'x'),
+        lambda: os.mkdir('new'),
+        lambda: create('other'),
+        lambda: os.unlink('synced'),
+        lambda: os.truncate('synced', 1),
+        lambda: os.fsync(fd),
+    ):
+        fails('EIO', change)
+    equal(os.stat('synced').st_size, 1 << 20)
+    check(time.monotonic() - begin < 5, 'it took long')
+    lines = [line for line in v.stat()['degraded'] if v.store in line]
+    check(lines and 'takes no more changes' in lines[0] and 'EIO' in lines[0], f'{lines}')
+    os.close(fd)
+
+
+@case(mounted=True, mount=False, check=False, timeout=120)
+def disk_that_dies_is_eio_and_ends_in_order(v):
+    """After the store's disk died, a sync and from then on every change are EIO at once, DEGRADED
+    names the cause, umount says so and -l goes on, and the daemon fails with one line that names it
+    too. On a disk that works again all is there that was synced."""
+    with _disk(v, 'ext4') as inside:
+        synced = os.urandom(1 << 20)
+        write_synced('synced', synced)
+        v.leave()
+        v.unmount()
+        words = [v.tools['kvsyncfs'], v.store, v.mnt, '-f', '-o', 'log_level=error']
+        with open(v.root + '/said', 'wb') as said:
+            daemon = subprocess.Popen(words, stderr=said)
+        wait_until(v.mounted, 20, 'the mount')
+        os.chdir(v.mnt + '/t')
+        _check_dead_disk(v, inside)
+        v.leave()
+        loud(v.unmount(check=False), 'EIO', 'umount -l')
+        v.tool('umount.fuse.kvsyncfs', v.mnt, '-l', check=True)
+        check(not v.mounted(), 'still mounted')
+        equal(daemon.wait(20), 1, 'exit status of the daemon')
+        last = get(v.root + '/said').decode().splitlines()[-1]
+        check(v.store + '/log' in last and last.endswith('(EIO)'), last)
+        sh_ok(f'umount {inside} && mount -o loop {v.root}/image {inside}')
+        v.fsck()
+        v.mount()
+        os.chdir(v.mnt + '/t')
+        equal(get('synced'), synced)
+        put('again', b'x')
 
 
 @case(mounted=True, mount=False, check=False, options='timeout=1')

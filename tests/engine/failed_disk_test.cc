@@ -1,0 +1,76 @@
+// A disk that failed for good, as its users see it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/env/real.h"
+#include "tests/lib/memory_disk.h"
+
+namespace kvsyncfs {
+namespace {
+
+class FailedDisk : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(disk_.make_directory("store"));
+    FormatOptions format;
+    format.store = "store";
+    format.uuid[0] = 1;
+    format.size_bytes = kStoreSizeMin;
+    ASSERT_TRUE(Engine::format(disk_, *clock_, format));
+    EngineOptions options;
+    options.store = "store";
+    auto engine = Engine::open(disk_, *clock_, *random_, options);
+    ASSERT_TRUE(engine) << describe(engine.error());
+    engine_ = std::move(*engine);
+  }
+
+  Result<InodeId> create(const char* name) {
+    NewNode node;
+    node.mode = 0100644;
+    KVSYNCFS_ASSIGN(const Entry entry, engine_->create(kRootInode, name, node));
+    return entry.inode;
+  }
+
+  MemoryDisk disk_;
+  std::unique_ptr<Clock> clock_ = make_real_clock();
+  std::unique_ptr<Random> random_ = make_real_random();
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(FailedDisk, EveryChangeNamesWhatFailed) {
+  const InodeId file = create("file").value();
+  ASSERT_TRUE(engine_->write(file, 0, as_bytes("bytes")));
+  disk_.set_hook(fail_from(DiskOperation::kWrite, "log/", 1, Code::kIo));
+  const Status synced = engine_->sync(file);
+  ASSERT_EQ(synced.error().code, Code::kIo);
+  const std::vector<Error> errors = {engine_->write(file, 0, as_bytes("more")).error(),
+                                     create("other").error(),
+                                     engine_->unlink(kRootInode, "file").error(),
+                                     engine_->sync(file).error(), engine_->close().error()};
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code, Code::kIo);
+    EXPECT_EQ(error.detail, synced.error().detail);
+  }
+  EXPECT_NE(synced.error().detail, "");
+  std::string found(5, 'x');
+  ASSERT_TRUE(engine_->read(file, 0, {reinterpret_cast<std::byte*>(found.data()), 5}));
+  EXPECT_EQ(found, "bytes") << "reads go on";
+}
+
+TEST_F(FailedDisk, IsShownAsDegraded) {
+  EXPECT_EQ(engine_->degraded(), std::vector<std::string>{});
+  const InodeId file = create("file").value();
+  disk_.set_hook(fail_from(DiskOperation::kSync, "log/", 1, Code::kIo));
+  ASSERT_FALSE(engine_->sync(file));
+  const auto lines = engine_->degraded();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("store: takes no more changes"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("(EIO)"), std::string::npos) << lines[0];
+}
+
+}  // namespace
+}  // namespace kvsyncfs

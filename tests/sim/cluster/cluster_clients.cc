@@ -59,18 +59,23 @@ bool ClusterWorld::is_answer(Client& client, const SimNode::Use& use, const char
 void ClusterWorld::run_client(Client& client) {
   while (!is_over_ && problem_.empty()) {
     sim::sleep(kMillisecond + client.random.below(60 * kMillisecond));
-    switch (client.only_reads ? client.random.one_in(3) ? 6 : 0 : client.random.below(8)) {
+    switch (client.only_reads ? client.random.one_in(3) ? 6 : 0 : client.random.below(14)) {
       case 0:
       case 1:
       case 2:
       case 3:
+      case 8:
+      case 9:
         call_names(client);
         break;
       case 4:
-        write_cells(client);
+        write_file(client);
         break;
       case 5:
         append_record(client);
+        break;
+      case 7:
+        lock_file(client);
         break;
       default:
         read_file(client, client.random.below(files_.size()));
@@ -138,42 +143,99 @@ void ClusterWorld::call_names(Client& client) {
     client.known[group].erase(op.token);
 }
 
-void ClusterWorld::write_cells(Client& client) {
-  const auto use = client.node.use();
-  if (!use) return;
-  Engine& engine = use->engine();
-  const std::size_t file = client.random.below(kCellFiles);
+void ClusterWorld::write_cells(Client& client, const SimNode::Use& use, std::size_t file,
+                               const char* keeper, const std::function<Status()>& keep) {
   const std::uint64_t number = ++next_number_;
   ByteWrite& write = bytes_[file].writes[number];
   write.node = static_cast<unsigned>(client.node.id().value);
   write.first = client.random.below(kCells);
   write.count = 1 + client.random.below(kCells - write.first);
   write.begin_ns = sim::now_ns();
-  if (!is_answer(client, *use, "open", write.begin_ns, status_of(engine.open_handle(files_[file]))))
-    return;
-  std::uint64_t begin_ns = sim::now_ns();
   const std::string bytes = cells_of(number, write.count);
-  const Status written = engine.write(files_[file], write.first * kCellSize, as_bytes(bytes));
-  if (is_answer(client, *use, "write", begin_ns, written) && written && !client.random.one_in(5)) {
-    begin_ns = sim::now_ns();
-    const bool close = client.random.one_in(2);
-    const Status kept = close ? engine.flush(files_[file]) : engine.sync(files_[file]);
-    if (is_answer(client, *use, close ? "close" : "fsync", begin_ns, kept) && kept)
-      write.confirmed_ns = sim::now_ns();
-  }
+  const Status written = use.engine().write(files_[file], write.first * kCellSize, as_bytes(bytes));
+  if (!is_answer(client, use, "write", write.begin_ns, written) || !written) return;
+  const std::uint64_t begin_ns = sim::now_ns();
+  const Status kept = keep();
+  if (is_answer(client, use, keeper, begin_ns, kept) && kept) write.confirmed_ns = sim::now_ns();
+}
+
+void ClusterWorld::write_file(Client& client) {
+  const auto use = client.node.use();
+  if (!use) return;
+  Engine& engine = use->engine();
+  const std::size_t file = client.random.below(kCellFiles);
+  const std::uint64_t begin_ns = sim::now_ns();
+  const auto opened = engine.open_handle(files_[file]);
+  if (!is_answer(client, *use, "open", begin_ns, status_of(opened))) return;
+  const bool close = client.random.one_in(2), leave = client.random.one_in(5);
+  write_cells(client, *use, file, close ? "close" : "fsync", [&]() -> Status {
+    if (leave) return Code::kTimeout;  // the bytes stay in the write buffer for now
+    return close ? engine.flush(files_[file]) : engine.sync(files_[file]);
+  });
   engine.close_handle(files_[file]);
+}
+
+/// Locks, looks, writes and unlocks, or gives up the wait.
+void ClusterWorld::lock_file(Client& client) {
+  const auto use = client.node.use();
+  if (!use) return;
+  Engine& engine = use->engine();
+  struct Given {
+    bool is_answered = false;
+    LockAnswer answer;
+  };
+  const auto given = std::make_shared<Given>();
+  const LockType type = client.random.one_in(3) ? LockType::kShared : LockType::kExclusive;
+  LockRange range;
+  range.inode = files_[kLockedFile];
+  range.kind = client.random.one_in(2) ? LockKind::kFlock : LockKind::kPosix;
+  range.owner = client.owner;
+  const std::uint64_t begin_ns = sim::now_ns();
+  const std::uint64_t request = engine.begin_lock([given](const LockAnswer& answer) {
+    given->answer = answer;
+    given->is_answered = true;
+    sim::wake(given.get());
+  });
+  engine.lock(request, range, type, !client.random.one_in(4));
+  if (!given->is_answered)
+    static_cast<void>(sim::wait(given.get(), sim::now_ns() + client.random.below(kSecond)));
+  if (!given->is_answered) engine.cancel_lock(request);
+  const std::uint64_t until_ns = sim::now_ns() + 3 * cluster_.timeout_ns;
+  while (!given->is_answered && !use->is_over() && sim::now_ns() < until_ns)
+    static_cast<void>(sim::wait(given.get(), sim::now_ns() + 100 * kMillisecond));
+  if (use->is_over()) return;
+  if (!given->is_answered)
+    return fail(fmt::format("a lock on {} is not answered, begun at {:.6f}", client.node.name(),
+                            static_cast<double>(begin_ns) / 1e9));
+  const Status& status = given->answer.status;
+  if (!status && status.error().code != Code::kWouldBlock)
+    static_cast<void>(is_answer(client, *use, "lock", sim::now_ns(), status));
+  if (!status || given->answer.interrupted) return;
+  LockHold hold{static_cast<unsigned>(client.node.id().value), client.owner,
+                type == LockType::kExclusive, sim::now_ns(), 0};
+  read_file(client, kLockedFile);
+  sim::sleep(client.random.below(50 * kMillisecond));
+  const auto unlock = [&]() -> Status {
+    hold.end_ns = sim::now_ns();
+    const Status unlocked = engine.unlock(range);
+    if (!unlocked && !use->is_over()) engine.drop_locks(range.inode, range.kind, range.owner);
+    if (unlocked && !use->is_over()) holds_[range.kind == LockKind::kPosix].push_back(hold);
+    return unlocked;
+  };
+  if (hold.is_exclusive) return write_cells(client, *use, kLockedFile, "unlock", unlock);
+  static_cast<void>(is_answer(client, *use, "unlock", sim::now_ns(), unlock()));
 }
 
 void ClusterWorld::append_record(Client& client) {
   const auto use = client.node.use();
   if (!use) return;
   const std::uint64_t number = ++next_number_;
-  ByteWrite& write = bytes_[kCellFiles].writes[number];
+  ByteWrite& write = bytes_[kAppendFile].writes[number];
   write.node = static_cast<unsigned>(client.node.id().value);
   write.begin_ns = sim::now_ns();
   const std::string record = record_of(number);
   const Status written =
-      use->engine().write(files_[kCellFiles], 0, as_bytes(record), WriteOptions{.append = true});
+      use->engine().write(files_[kAppendFile], 0, as_bytes(record), WriteOptions{.append = true});
   if (is_answer(client, *use, "append", write.begin_ns, written) && written)
     write.confirmed_ns = sim::now_ns();
 }

@@ -37,6 +37,7 @@ ClusterPlan everything(std::size_t nodes) {
   ClusterPlan plan;
   plan.nodes = nodes;
   plan.crashes = plan.freezes = plan.cuts = plan.etcd_faults = plan.slow_disks = true;
+  plan.lost_messages = true;
   return plan;
 }
 
@@ -55,6 +56,20 @@ TEST(ClusterSim, TwoNodesThatFreezeAndLoseOneAnother) {
 }
 
 TEST(ClusterSim, TwoNodesUnderEveryFault) { run_seeds(3000, 50, everything(2)); }
+
+TEST(ClusterSim, NodesWhoseLogIsTrimmed) {
+  ClusterPlan plan;
+  plan.nodes = 3;
+  plan.crashes = plan.cuts = plan.short_log = true;
+  run_seeds(5000, 40, plan);
+}
+
+TEST(ClusterSim, ThreeNodesOfWhichOneIsLost) {
+  ClusterPlan plan = everything(3);
+  plan.loses_a_node = true;
+  plan.run_ns = 4'000'000'000;
+  run_seeds(6000, 40, plan);
+}
 
 TEST(ClusterSim, ThreeNodesUnderEveryFault) { run_seeds(4000, 50, everything(3)); }
 

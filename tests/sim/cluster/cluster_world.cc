@@ -24,11 +24,11 @@ ClusterWorld::ClusterWorld(std::uint64_t seed, const ClusterPlan& plan)
       cluster_((sim::begin(seed), seed)),
       frozen_until_ns_(plan.nodes),
       names_(kGroups),
-      bytes_(kCellFiles + 1) {
+      bytes_(kAppendFile + 1) {
   sim::set_turn_limit(plan.turns_max);
   sim::on_end([](const std::string& why) { end_process(why); });
   cluster_.disks_lie = plan.lying_disks;
-  cluster_.etcd.faults.forgets_leases = plan.forgotten_leases;
+  if (plan.short_log) cluster_.log_size_bytes = 64 << 10;
   for (std::uint64_t id = 1; id <= plan.nodes; ++id)
     nodes_.push_back(std::make_unique<SimNode>(cluster_, NodeId{id}));
 }
@@ -43,11 +43,13 @@ SeedRun ClusterWorld::run() {
     run_clients();
     heal();
     if (problem_.empty()) settle();
+    if (problem_.empty() && plan_.loses_a_node) lose_a_node();
     if (problem_.empty()) compare_nodes();
-    for (const auto& node : nodes_)
+    for (SimNode* node : present())
       if (problem_.empty()) read_all_at_end(*node);
     check_histories();
-    for (const auto& node : nodes_)
+    heal();
+    for (SimNode* node : present())
       if (problem_.empty())
         if (const Status closed = node->close(); !closed)
           fail(node->name() + " did not close: " + describe(closed.error()));
@@ -80,7 +82,7 @@ bool ClusterWorld::make_files() {
   sim::sleep(kSecond);  // they know each other
   const auto use = nodes_[0]->use();
   NewNode node;
-  for (std::size_t i = 0; i < kGroups + kCellFiles + 1; ++i) {
+  for (std::size_t i = 0; i <= kGroups + kAppendFile; ++i) {
     const bool is_folder = i < kGroups;
     node.mode = is_folder ? S_IFDIR | 0755 : S_IFREG | 0644;
     const auto made = use->engine().create(kRootInode, "f" + std::to_string(i), node);
@@ -99,9 +101,20 @@ void ClusterWorld::run_clients() {
     for (std::size_t i = 0; i < kClientsPerNode; ++i)
       threads.emplace_back([this, &node, i, seed = random_.below(1u << 30)] {
         sim::join_group(static_cast<unsigned>(node->id().value), "client");
-        Client client{*node, SimRandom(seed), i == 0};
+        Client client{*node, SimRandom(seed), i == 0, node->id().value * 100 + i};
         run_client(client);
       });
+  if (plan_.lost_messages) {
+    cluster_.network.faults = {.lost_call = 60, .slow_call = 60};
+    cluster_.etcd.faults = {.lost_request = 50,
+                            .lost_answer = 50,
+                            .late_request = 80,
+                            .slow_watch = 20,
+                            .silent_watch = 40,
+                            .cut_watch = 60,
+                            .gap_watch = 40};
+  }
+  cluster_.etcd.faults.forgets_leases = plan_.forgotten_leases;
   cluster_.network.faults.forges_acknowledgements = plan_.forged_acknowledgements;
   cluster_.etcd.faults.ignores_compares = plan_.ignored_compares;
   run_faults();
@@ -194,6 +207,34 @@ void ClusterWorld::heal() {
   }
 }
 
+std::vector<SimNode*> ClusterWorld::present() const {
+  std::vector<SimNode*> all;
+  for (const auto& node : nodes_)
+    if (!node->is_away()) all.push_back(node.get());
+  return all;
+}
+
+/// The copies of a node that is lost are made anew, and each node can do without the others then.
+void ClusterWorld::lose_a_node() {
+  nodes_[random_.below(nodes_.size())]->stay_away();
+  const std::uint64_t until_ns = sim::now_ns() + cluster_.heal_delay_ns + kSettleNs;
+  sim::sleep(cluster_.heal_delay_ns + 5 * kSecond);
+  const auto lack = [](SimNode* node) {
+    const auto use = node->use();
+    return !use || use->engine().counters().at_risk_segments != 0;
+  };
+  auto nodes = present();
+  while (std::any_of(nodes.begin(), nodes.end(), lack)) {
+    if (sim::now_ns() > until_ns) return fail("segments are not healed");
+    sim::sleep(kSecond);
+  }
+  for (SimNode* node : nodes) node->crash(random_.one_in(2), 0);  // nothing in memory
+  settle();
+  for (SimNode* node : nodes)
+    for (SimNode* other : nodes)
+      if (node != other) cluster_.network.cut(node->id(), other->id());
+}
+
 /// All nodes serve, know each other and have the same log, and a change goes through.
 void ClusterWorld::settle() {
   const std::uint64_t until_ns = sim::now_ns() + kSettleNs;
@@ -203,7 +244,8 @@ void ClusterWorld::settle() {
     sim::sleep(200 * kMillisecond);
     cluster_.etcd.tick();
     std::vector<std::unique_ptr<SimNode::Use>> uses;
-    for (const auto& node : nodes_) uses.push_back(node->use());
+    const auto nodes = present();
+    for (SimNode* node : nodes) uses.push_back(node->use());
     if (std::count(uses.begin(), uses.end(), nullptr) != 0) {
       last = "a node does not come back";
       continue;
@@ -222,7 +264,7 @@ void ClusterWorld::settle() {
     if (!is_done) {
       for (std::size_t i = 0; i < uses.size(); ++i)
         if (!uses[i]->engine().create(kRootInode, fmt::format("t{}-{}", change, i), {}))
-          nodes_[i]->broken();
+          nodes[i]->broken();
       continue;
     }
     sim::sleep(kSecond);  // orphans and healing may still go on
@@ -255,13 +297,13 @@ std::string ClusterWorld::walk(Engine& engine, InodeId folder, const std::string
 
 void ClusterWorld::compare_nodes() {
   std::string first;
-  for (const auto& node : nodes_) {
+  for (SimNode* node : present()) {
     const auto use = node->use();
     if (!use) return fail(node->name() + " does not serve any more");
     const std::string tree = walk(use->engine(), kRootInode, "/");
     if (first.empty()) first = tree;
     if (tree != first)
-      fail(fmt::format("the catalogs differ, n1:\n{}{}:\n{}", first, node->name(), tree));
+      fail(fmt::format("the catalogs differ:\n{}{}:\n{}", first, node->name(), tree));
   }
 }
 
@@ -281,9 +323,11 @@ void ClusterWorld::check_histories() {
   for (std::size_t file = 0; file < files_.size(); ++file) {
     const std::string name = "file " + std::to_string(file);
     const std::string why =
-        file < kCellFiles ? check_cells(name, bytes_[file]) : check_appends(name, bytes_[file]);
+        file != kAppendFile ? check_cells(name, bytes_[file]) : check_appends(name, bytes_[file]);
     if (!why.empty()) fail(why);
   }
+  for (const auto& holds : holds_)
+    if (const std::string why = check_locks(holds); !why.empty()) fail(why);
 }
 
 }  // namespace kvsyncfs

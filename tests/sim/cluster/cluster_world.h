@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "tests/sim/cluster/byte_history.h"
+#include "tests/sim/cluster/lock_history.h"
 #include "tests/sim/cluster/name_history.h"
 #include "tests/sim/cluster/seed_process.h"
 #include "tests/sim/cluster/sim_node.h"
@@ -21,6 +23,9 @@ struct ClusterPlan {
   std::size_t nodes = 2;
   std::uint64_t run_ns = 8'000'000'000;  ///< clients and faults
   bool crashes = false, freezes = false, cuts = false, etcd_faults = false, slow_disks = false;
+  bool lost_messages = false;  ///< of etcd, of its watches and between the nodes
+  bool loses_a_node = false;   ///< for good, at the end: the others make its copies anew
+  bool short_log = false;      ///< so that it is trimmed often
   // Seams that lie, so that the checks have something to find.
   bool forged_acknowledgements = false, ignored_compares = false, forgotten_leases = false,
        lying_disks = false;
@@ -36,11 +41,13 @@ class ClusterWorld {
   SimCluster& cluster() { return cluster_; }
 
  private:
-  static constexpr std::size_t kGroups = 2, kCellFiles = 2;
+  static constexpr std::size_t kGroups = 2, kCellFiles = 2, kLockedFile = kCellFiles,
+                               kAppendFile = kLockedFile + 1;
   struct Client {
     SimNode& node;
     SimRandom random;
     bool only_reads = false;  ///< so that it is never stuck in a change
+    std::uint64_t owner = 0;  ///< of its locks
     std::map<std::uint64_t, InodeId> known[kGroups] = {};  ///< files by their tokens
   };
 
@@ -58,6 +65,8 @@ class ClusterWorld {
   void slow_disk(SimNode& node);
   void heal();
   void settle();
+  void lose_a_node();
+  std::vector<SimNode*> present() const;  ///< all that were not lost
   void check_histories();
   void compare_nodes();
   std::string walk(Engine& engine, InodeId folder, const std::string& path);
@@ -65,7 +74,11 @@ class ClusterWorld {
 
   // cluster_clients.cc
   void call_names(Client& client);
-  void write_cells(Client& client);
+  void write_file(Client& client);
+  /// Into a file whose handle is open: written, and what keeps the bytes.
+  void write_cells(Client& client, const SimNode::Use& use, std::size_t file, const char* keeper,
+                   const std::function<Status()>& keep);
+  void lock_file(Client& client);
   void append_record(Client& client);
   void read_file(Client& client, std::size_t file);
   bool read_into(Engine& engine, InodeId inode, std::string* bytes);
@@ -85,9 +98,10 @@ class ClusterWorld {
   std::uint64_t next_number_ = 0, answered_ = 0, unanswered_ = 0, faults_ = 0;
 
   std::vector<InodeId> groups_;
-  std::vector<InodeId> files_;  // of cells, and the last one of appends
+  std::vector<InodeId> files_;  // of cells, one of cells that are written under a lock, of appends
   std::vector<std::vector<NameOp>> names_;
   std::vector<FileHistory> bytes_;
+  std::vector<LockHold> holds_[2];  // by kind
 };
 
 }  // namespace kvsyncfs

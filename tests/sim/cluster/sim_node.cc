@@ -67,6 +67,7 @@ class SimNode::Life {
     seams_->addresses = {config.listen};
     seams_->replicas = volume.replicas;
     seams_->lease_ttl_s = cluster.lease_ttl_s;
+    seams_->log_size_bytes = cluster.log_size_bytes;
     seams_->version = "sim";
     EngineOptions options;
     options.store = kStore;
@@ -201,11 +202,17 @@ void SimNode::crash(bool power, std::uint64_t after_ns) {
   next_life_ns_ = sim::now_ns() + after_ns;
 }
 
+void SimNode::stay_away() {
+  is_away_ = is_closing_ = true;
+  crash(true, 0);
+}
+
 void SimNode::broken() {
-  if (life_ && !life_->is_over()) crash(false, 200 * kMillisecond);
+  if (life_ && !life_->is_over() && !is_closing_) crash(false, 200 * kMillisecond);
 }
 
 Status SimNode::close() {
+  if (is_away_) return {};
   is_closing_ = true;
   const Status closed = life_ && life_->is_open() ? life_->close_in_order() : Status{};
   sim::wake(life_.get());

@@ -37,6 +37,7 @@ struct SimCluster {
   std::uint64_t timeout_ns = 6'000'000'000;
   std::int64_t lease_ttl_s = 2;
   std::uint64_t heal_delay_ns = 8'000'000'000;
+  std::uint64_t log_size_bytes = 1 << 30;
   bool disks_lie = false;  ///< a sync makes nothing durable
 };
 
@@ -74,6 +75,9 @@ class SimNode {
   /// The present life ends now; the next one begins in `after_ns`. With `power` the disk loses
   /// what was not synced, and the other nodes hear nothing of it.
   void crash(bool power, std::uint64_t after_ns);
+  /// It is lost, for good.
+  void stay_away();
+  bool is_away() const { return is_away_; }
   /// No life begins any more; the present one ends in order. Its error.
   Status close();
 
@@ -94,7 +98,7 @@ class SimNode {
   SimRandomSource random_;
   std::unique_ptr<SimDisk> disk_;
   std::shared_ptr<Life> life_;  // the latest
-  bool is_closing_ = false, etcd_is_cut_ = false;
+  bool is_closing_ = false, is_away_ = false, etcd_is_cut_ = false;
   std::uint64_t next_life_ns_ = 0;
   std::uint64_t disk_slow_until_ns_ = 0, disk_sync_ns_ = 0;
   std::thread supervisor_;

@@ -17,6 +17,8 @@ constexpr std::uint64_t kWatchWaitNs = 100'000'000;
 constexpr std::uint64_t kPauseNs = 100'000'000;  // after a failure of etcd
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::size_t kOrphansPerCommand = 1000;
+/// In one transaction: applying it holds up every other change on all nodes.
+constexpr std::size_t kReclaimTogether = 64;
 constexpr std::size_t kServerTasks = 2;
 
 bool ends_log(const Error& error) {
@@ -250,10 +252,15 @@ Status EngineImpl::settle_orphans() {
     KVSYNCFS_ASSIGN(nobodys, catalog_->reclaimable_orphans(kOrphansPerCommand));
     if (nobodys.size() == kOrphansPerCommand) cluster_->sessions_ended = true;
   }
-  for (const InodeId inode : nobodys) {
-    const Status freed = reclaim(inode);
-    if (freed && !catalog_->inode(inode)) continue;
-    cluster_->sessions_ended = true;  // look for it again
+  for (std::span<const InodeId> left(nobodys); !left.empty();) {
+    const auto group = left.first(std::min(left.size(), kReclaimTogether));
+    left = left.subspan(group.size());
+    const Status freed = reclaim(group);
+    const bool all_gone = std::none_of(group.begin(), group.end(), [this](InodeId inode) {
+      return catalog_->inode(inode).has_value();
+    });
+    if (freed && all_gone) continue;
+    cluster_->sessions_ended = true;  // look for them again
     KVSYNCFS_TRY(freed);
   }
   return {};

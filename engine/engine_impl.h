@@ -275,7 +275,10 @@ class EngineImpl final : public Engine {
   Status commit_source_of_replace(InodeId old_parent, std::string_view old_name, InodeId new_parent,
                                   std::string_view new_name);
   void orphaned(InodeId inode);
-  Status reclaim(InodeId inode);
+  /// All of them together: in a cluster each transaction is a round of all nodes.
+  Status reclaim(std::span<const InodeId> inodes);
+  Status reclaim(InodeId inode) { return reclaim({&inode, 1}); }
+  Status drop_dirty_bytes(InodeId inode);
   void reclaim_later(InodeId inode);
   Status unlink_kind(InodeId parent, std::string_view name, bool directory);
 

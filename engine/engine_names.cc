@@ -142,26 +142,41 @@ void EngineImpl::reclaim_later(InodeId inode) {
   reclaim_queue_.push_back(inode);
 }
 
-Status EngineImpl::reclaim(InodeId inode) {
-  if (LiveInodePtr live = live_.find(inode)) {
-    KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
-    std::unique_lock lock(live->mutex);
-    live->gone = true;
-    live->dirty.clear();
-    live->mtime.reset();
-    settle(*live);
-  }
-  for (bool more = true; more;) {
-    auto result = commit_one(ReclaimCommand{inode});
-    if (!result) {  // kBusy, kInvalid: in a cluster another node may be about it as well
-      const Code code = result.error().code;
+Status EngineImpl::reclaim(std::span<const InodeId> inodes) {
+  for (const InodeId inode : inodes) KVSYNCFS_TRY(drop_dirty_bytes(inode));
+  std::vector<InodeId> left(inodes.begin(), inodes.end());
+  while (!left.empty()) {
+    Transaction transaction;
+    for (const InodeId inode : left) transaction.commands.push_back(ReclaimCommand{inode});
+    KVSYNCFS_ASSIGN(const auto results, commit(std::move(transaction)));
+    std::vector<InodeId> more;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i].status) {
+        if (results[i].more) more.push_back(left[i]);
+        continue;
+      }
+      // kBusy, kInvalid: in a cluster another node may be about it as well.
+      const Code code = results[i].status.error().code;
       const bool others = cluster_ && (code == Code::kBusy || code == Code::kInvalid);
-      return code == Code::kNotFound || others ? Status{} : result.error();
+      if (code != Code::kNotFound && !others) return results[i].status.error();
     }
-    more = result->more;
+    left = std::move(more);
   }
   follow_reservations();
-  live_.drop_if_idle(inode);
+  for (const InodeId inode : inodes) live_.drop_if_idle(inode);
+  return {};
+}
+
+/// Of an inode that is to be reclaimed.
+Status EngineImpl::drop_dirty_bytes(InodeId inode) {
+  const LiveInodePtr live = live_.find(inode);
+  if (!live) return {};
+  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
+  std::unique_lock lock(live->mutex);
+  live->gone = true;
+  live->dirty.clear();
+  live->mtime.reset();
+  settle(*live);
   return {};
 }
 

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -306,6 +308,24 @@ TEST_F(ClusterMessages, ACloseIsOneBatchToTheOtherHolderAndOneChange) {
   EXPECT_EQ((after[0] - before[0]).all(), 2 * kCloses);
   for (const std::size_t i : {1u, 2u})
     EXPECT_EQ((after[i] - before[i]).acknowledgements, kCloses) << "node " << i;
+}
+
+TEST_F(ClusterMessages, RemovedFilesAreReclaimedTogether) {
+  constexpr std::size_t kFiles = 60;
+  std::vector<InodeId> files;
+  for (std::size_t i = 0; i < kFiles; ++i) files.push_back(create("file" + std::to_string(i)));
+  const auto before = messages();
+  for (std::size_t i = 0; i < kFiles; ++i)
+    EXPECT_TRUE(engine().unlink(kRootInode, "file" + std::to_string(i)));
+  const auto is_there = [this](InodeId inode) { return engine().attributes(inode).has_value(); };
+  const std::uint64_t until_ns = clock_->boot_ns() + 20'000'000'000;
+  while (std::any_of(files.begin(), files.end(), is_there) && clock_->boot_ns() < until_ns)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(std::none_of(files.begin(), files.end(), is_there));
+  const auto after = messages();
+  std::size_t appends = 0;
+  for (std::size_t i = 0; i < 3; ++i) appends += (after[i] - before[i]).appends;
+  EXPECT_LE(appends, kFiles + kFiles / 2);
 }
 
 TEST_F(ClusterMessages, ChangesAtOnceShareAppendsAndAcknowledgements) {

@@ -6,6 +6,9 @@ namespace kvsyncfs {
 namespace {
 
 std::string mark(const std::string& store) { return store + "/" + std::string(kSecondCatalogMark); }
+std::string doubt(const std::string& store) {
+  return store + "/" + std::string(kDoubtedCatalogMark);
+}
 std::string path(const std::string& store, bool is_second) {
   return store + "/" + std::string(is_second ? kSecondCatalogFolder : "catalog");
 }
@@ -32,6 +35,25 @@ Status swap_catalog_folders(Disk& disk, const std::string& store) {
     KVSYNCFS_ASSIGN(const auto file, disk.open(mark(store), OpenMode::kCreateNew));
     KVSYNCFS_TRY(file->sync());
   }
+  return disk.sync_directory(store);
+}
+
+Status doubt_catalog_folder(Disk& disk, const std::string& store) {
+  {
+    KVSYNCFS_ASSIGN(const auto file, disk.open(doubt(store), OpenMode::kCreateOrOpen));
+    KVSYNCFS_TRY(file->sync());
+  }
+  return disk.sync_directory(store);
+}
+
+Result<bool> is_catalog_doubted(Disk& disk, const std::string& store) {
+  return disk.exists(doubt(store));
+}
+
+Status trust_catalog_folder(Disk& disk, const std::string& store) {
+  KVSYNCFS_ASSIGN(const bool doubted, is_catalog_doubted(disk, store));
+  if (!doubted) return {};
+  KVSYNCFS_TRY(disk.remove(doubt(store)));
   return disk.sync_directory(store);
 }
 

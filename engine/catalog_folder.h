@@ -20,4 +20,11 @@ Result<std::string> spare_catalog_folder(Disk& disk, const std::string& store);
 /// From now on the other one is in use; durable when it returns. After an error either is.
 Status swap_catalog_folders(Disk& disk, const std::string& store);
 
+// A catalog that was found wrong is replaced at the next mount: a mark says so until then.
+
+Status doubt_catalog_folder(Disk& disk, const std::string& store);
+Result<bool> is_catalog_doubted(Disk& disk, const std::string& store);
+/// Nothing happens where there is no mark.
+Status trust_catalog_folder(Disk& disk, const std::string& store);
+
 }  // namespace kvsyncfs

@@ -80,6 +80,7 @@ ClusterParts::ClusterParts(ClusterSeams& cluster_seams, EtcdLog& etcd_log, Catal
       segments(seams, catalog, store, membership, clock, volume_tag, timeout_ns, std::move(warn)),
       session(seams, etcd_log, catalog, clock, timeout_ns),
       snapshots(catalog, etcd_log, clock),
+      judge(seams.node),
       cuts(seams.node, cut_patience_ns(seams)),
       durable(seams.etcd, seams.volume) {}
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/gate.h"
+#include "engine/catalog_judge.h"
 #include "engine/catalog_snapshots.h"
 #include "engine/cluster/cuts.h"
 #include "engine/cluster/durable_positions.h"
@@ -80,6 +81,9 @@ struct ClusterParts {
   NodeSegments segments;
   NodeSession session;
   CatalogSnapshots snapshots;
+  CatalogJudge judge;
+  std::atomic<bool> catalog_is_wrong = false;  ///< so say most of the others
+  std::atomic<bool> catalogs_differ = false;   ///< and nobody can say which is right
   OpenHandles handles;
   LockWaits lock_waits;
   std::atomic<std::uint64_t> held_live_bytes = 0;  ///< in segments of which this node has a copy

@@ -42,6 +42,7 @@ inline constexpr std::string_view kSecretFile = "secret";
 inline constexpr std::string_view kUnfinishedFile = "cluster.new";
 inline constexpr std::string_view kSecondCatalogFolder = "catalog.2";
 inline constexpr std::string_view kSecondCatalogMark = "catalog.second";  ///< see catalog_folder.h
+inline constexpr std::string_view kDoubtedCatalogMark = "catalog.doubted";
 
 struct ClusterAddress {
   std::vector<std::string> endpoints;  ///< "host:port"

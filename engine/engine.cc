@@ -115,6 +115,7 @@ Status EngineImpl::start_rooms() {
   KVSYNCFS_TRY(open_ballast());
   CatalogOptions catalog = catalog_options(options_.store, memory_bytes());
   KVSYNCFS_ASSIGN(catalog.directory, catalog_folder(disk_, options_.store));
+  catalog.keeps_history = options_.cluster != nullptr;
   catalog.read_only = options_.read_only;
   catalog.for_check = options_.for_check;
   KVSYNCFS_ASSIGN(catalog_, Catalog::open(ballast_.guarded(), catalog));

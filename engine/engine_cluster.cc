@@ -63,6 +63,7 @@ Status EngineImpl::open_cluster() {
 Status EngineImpl::start_transport() {
   cluster_->segments.server().serve_others(
       [this](const Incoming& request) { return answer_peer(request); });
+  cluster_->session.tell_history([this] { cluster_->catalog_is_wrong = true; });
   TransportHandlers handlers;
   handlers.on_request = [this, gate = cluster_->gate](Incoming request, Responder responder) {
     gate->enter([&] { take_request(std::move(request), std::move(responder)); });
@@ -91,6 +92,8 @@ void EngineImpl::take_request(Incoming request, Responder responder) {
     return cluster_->segments.server().take(std::move(request), std::move(responder));
   const auto message = decode_acknowledge(request.head);
   if (!message) return responder.reply(message.error());
+  if (const Status judged = judge_catalog(request.peer, *message); !judged)
+    return responder.reply(judged.error());
   cluster_->session.note(request.peer, request.incarnation, message->position);
   responder.reply(Answer{});
 }

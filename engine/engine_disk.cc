@@ -89,6 +89,8 @@ std::vector<std::string> EngineImpl::degraded() const {
     lines.push_back(std::move(line));
   if (cluster_->at_risk > 0)
     lines.push_back(fmt::format("{} segments lack a holder", cluster_->at_risk.load()));
+  if (cluster_->catalogs_differ)
+    lines.push_back("the catalogs of two nodes differ, and no third one says which is right");
   std::lock_guard lock(cluster_->keeper_mutex);
   if (!cluster_->log_keeper.empty() && log_->held_bytes() > log_->capacity_bytes() / 2)
     lines.push_back(fmt::format(

@@ -44,6 +44,7 @@ CatalogOptions catalog_options(const std::string& store, std::uint64_t memory_by
 /// The store is one that a lone node may open. Errors: kUnsupported.
 Status check_alone(const std::string& store, const Superblock& superblock);
 
+struct Acknowledge;
 struct FetchedCatalog;
 
 class EngineImpl final : public Engine {
@@ -186,7 +187,7 @@ class EngineImpl final : public Engine {
   bool is_removed(NodeId node) const;
   Status reach_members();
   std::uint64_t look_at_members();  ///< one step; returns when the next is due
-  std::uint64_t give_way();
+  std::uint64_t give_way(const std::string& why);
 
   // engine_snapshot.cc
   Status reach_log();                      ///< the catalog is one that can follow it
@@ -195,6 +196,10 @@ class EngineImpl final : public Engine {
                                                          Position trimmed, std::string* why);
   Status take_catalog(const FetchedCatalog& fetched);
   Result<Answer> answer_peer(const Incoming& request);
+  Status judge_catalog(NodeId peer,
+                       const Acknowledge& message);  ///< kCorrupt: that of the peer is wrong
+  Status
+  doubt_catalog();  ///< this node's is wrong: it ends, and takes another one at the next mount
 
   // engine_heal.cc
   std::uint64_t heal_step();  ///< of the cluster; returns when the next is due

@@ -85,20 +85,25 @@ std::uint64_t EngineImpl::look_at_members() {
       options_.warn("the lease of this node ends by itself: " + describe(freed.error()));
   }
   if (closed_ || failed_) return clock_.boot_ns() + kPeriodNs;
+  if (cluster_->catalog_is_wrong.exchange(false)) {
+    if (const Status status = doubt_catalog(); !status)
+      options_.warn("the catalog of this store is wrong: " + describe(status.error()));
+    return give_way("its catalog is not that of most nodes");
+  }
   if (const Status status = refresh_members(); !status)
     options_.warn("members of the cluster: " + describe(status.error()));
   else if (cluster_->cuts.look(*cluster_->membership.map(), clock_.boot_ns()))
-    return give_way();
+    return give_way("it lives with nodes that it does not reach, or that do not reach it");
   if (const Status status = look_for_removed(); !status)
     options_.warn("removed nodes: " + describe(status.error()));
   return clock_.boot_ns() + (cluster_->is_amiss ? kPeriodOfCutsNs : kPeriodNs);
 }
 
 /// Returns when the lease may be freed.
-std::uint64_t EngineImpl::give_way() {
+std::uint64_t EngineImpl::give_way(const std::string& why) {
   const std::uint64_t lease_ns =
       static_cast<std::uint64_t>(cluster_->seams.lease_ttl_s) * 1'000'000'000;
-  cluster_->log.give_way("it lives with nodes that it does not reach, or that do not reach it");
+  cluster_->log.give_way(why);
   cluster_->gave_way = true;
   return clock_.boot_ns() + lease_ns / 10;
 }

@@ -26,16 +26,18 @@ Status EngineImpl::reach_log() {
                                       catalog_->applied(), until_ns));
   cluster_->keeps_log = true;
   KVSYNCFS_ASSIGN(const Position trimmed, cluster_->durable.trimmed(until_ns));
-  return trimmed > catalog_->applied() ? fetch_catalog(trimmed) : Status{};
+  KVSYNCFS_ASSIGN(const bool doubted, is_catalog_doubted(disk_, options_.store));
+  if (trimmed <= catalog_->applied() && !doubted) return {};
+  options_.warn(doubted ? "the catalog of this store was found wrong: taking that of another node"
+                        : fmt::format("the log of the volume begins after position {}, the catalog "
+                                      "of this store ends at {}: taking that of another node",
+                                      trimmed.value, catalog_->applied().value));
+  return fetch_catalog(trimmed);
 }
 
 /// As long as peers come up one of them may have it. What was begun with one and failed begins anew
 /// with the next.
 Status EngineImpl::fetch_catalog(Position trimmed) {
-  options_.warn(
-      fmt::format("the log of the volume begins after position {}, the catalog of this "
-                  "store ends at {}: taking that of another node",
-                  trimmed.value, catalog_->applied().value));
   CatalogOptions into = catalog_options(options_.store, memory_bytes());
   KVSYNCFS_ASSIGN(into.directory, spare_catalog_folder(disk_, options_.store));
   std::string why = "no other node is up";
@@ -48,10 +50,9 @@ Status EngineImpl::fetch_catalog(Position trimmed) {
     Deadline(clock_, kAskAgainNs).wait(never, lock, [] { return false; });
   }
   return Error(Code::kStale,
-               fmt::format("the log of the volume begins after position {}, the "
-                           "catalog of this store ends at {}, and no other node gives "
-                           "its own: {}; mount one that was up longer first",
-                           trimmed.value, catalog_->applied().value, why));
+               "the catalog of this store can be used no more, and no other node gives "
+               "its own: " +
+                   why + "; mount one that was up longer first");
 }
 
 /// Nothing: none of those that are up could give it; `why` tells of one.
@@ -92,6 +93,7 @@ Status EngineImpl::take_catalog(const FetchedCatalog& fetched) {
   KVSYNCFS_ASSIGN(const std::string present, catalog_folder(disk_, options_.store));
   KVSYNCFS_TRY(catalog_->reopen(present));
   KVSYNCFS_TRY(mark_log(fetched.batch));
+  KVSYNCFS_TRY(trust_catalog_folder(disk_, options_.store));
   return remove_catalog(disk_, former);
 }
 
@@ -102,6 +104,33 @@ Result<Answer> EngineImpl::answer_peer(const Incoming& request) {
     return Error(Code::kUnsupported, fmt::format("request of kind {}", request.kind));
   if (!serving_ || failed_) return Error(Code::kBusy, "this node is not serving");
   return cluster_->snapshots.answer(request);
+}
+
+/// Called by the transport's loop.
+Status EngineImpl::judge_catalog(NodeId peer, const Acknowledge& message) {
+  if (message.history_position.value == 0) return {};
+  const HistoryDigest theirs{message.history_position, message.history_digest};
+  switch (cluster_->judge.hear(peer, theirs, *catalog_)) {
+    case CatalogJudge::Verdict::kNone:
+      return {};
+    case CatalogJudge::Verdict::kOwnIsWrong:
+      cluster_->catalogs_differ = false;
+      cluster_->catalog_is_wrong = true;
+      return {};
+    case CatalogJudge::Verdict::kOpen:
+      cluster_->catalogs_differ = true;
+      return {};
+    case CatalogJudge::Verdict::kOtherIsWrong:
+      cluster_->catalogs_differ = false;
+      break;
+  }
+  return Error(Code::kCorrupt, fmt::format("the catalog of node {} is not that of most nodes since "
+                                           "position {}",
+                                           peer.value, theirs.position.value));
+}
+
+Status EngineImpl::doubt_catalog() {
+  return doubt_catalog_folder(ballast_.guarded(), options_.store);
 }
 
 }  // namespace kvsyncfs

@@ -41,6 +41,14 @@ class NodeSession {
                Result<std::vector<CommandResult>> results);
   /// Acknowledges what was applied. After each batch, and from time to time.
   void acknowledge() { acknowledger_.send(); }
+  /// `is_wrong` as Acknowledger::carry has it. Before join().
+  void tell_history(std::function<void()> is_wrong) {
+    const auto compose = [this](Position position) {
+      const HistoryDigest history = catalog_.history();
+      return Acknowledge{position, history.position, history.digest};
+    };
+    acknowledger_.carry(compose, std::move(is_wrong));
+  }
   /// Nodes that could not be told for so long what they wait for.
   std::set<NodeId> unheard(std::uint64_t age_ns) const { return acknowledger_.overdue(age_ns); }
   /// A peer acknowledged.

@@ -34,7 +34,7 @@ Result<std::vector<CommandResult>> RocksCatalog::apply(Position position,
     auto result = skip_failed(repeated, cursor_after(position, 0, true), true, {});
     if (!result) return failed_.emplace(result.error());
     std::fill(results.begin(), results.end(), *result);
-    applied_.store(position.value, std::memory_order_release);
+    note_applied(position);
     return results;
   }
   for (std::uint32_t i = tables_->cursor().next_command; i < count; ++i) {
@@ -47,8 +47,18 @@ Result<std::vector<CommandResult>> RocksCatalog::apply(Position position,
         skip_failed(Code::kInvalid, cursor_after(position, 0, true), true, transaction.origin);
     if (!result) return failed_.emplace(result.error());
   }
-  applied_.store(position.value, std::memory_order_release);
+  note_applied(position);
   return results;
+}
+
+void RocksCatalog::note_applied(Position position) {
+  constexpr std::size_t kKept = 16;
+  if (options_.keeps_history && position.value % kHistoryPeriod == 0) {
+    std::lock_guard lock(history_mutex_);
+    history_.push_back({position, tables_->cursor().history});
+    if (history_.size() > kKept) history_.pop_front();
+  }
+  applied_.store(position.value, std::memory_order_release);
 }
 
 /// The number is noted with the last command, so a transaction whose first commands are in already

@@ -111,6 +111,18 @@ Status RocksCatalog::reopen(const std::string& directory) {
   return {};
 }
 
+HistoryDigest RocksCatalog::history() const {
+  std::lock_guard lock(history_mutex_);
+  return history_.empty() ? HistoryDigest{} : history_.back();
+}
+
+std::optional<std::uint32_t> RocksCatalog::history_at(Position position) const {
+  std::lock_guard lock(history_mutex_);
+  for (const HistoryDigest& each : history_)
+    if (each.position == position) return each.digest;
+  return std::nullopt;
+}
+
 Result<std::uint32_t> RocksCatalog::digest() const {
   KVSYNCFS_TRY(tables_->write_deferred());
   std::uint32_t crc = 0;

@@ -76,12 +76,22 @@ struct ExtentChange {  ///< told to the observer while apply holds the catalog
   std::uint64_t offset = 0, length = 0;
 };
 
+/// Of everything that the commands up to a position have written, one after the other. Catalogs
+/// that came from one by the same log have the same; a difference stays for good.
+struct HistoryDigest {
+  Position position;  ///< 0: none is known
+  std::uint32_t digest = 0;
+  bool operator==(const HistoryDigest&) const = default;
+};
+inline constexpr std::uint64_t kHistoryPeriod = 1000;  ///< positions
+
 struct CatalogOptions {
   std::string directory;  ///< the store's catalog/
   std::uint64_t block_cache_bytes = 32u << 20;
   std::uint64_t memtable_bytes = 64u << 20;  ///< checkpoint when memtable_bytes() passes it
-  bool read_only = false;  ///< apply still works, in memory only; nothing reaches the disk
-  bool for_check = false;  ///< damage refuses neither the catalog nor the commands behind it
+  bool read_only = false;      ///< apply still works, in memory only; nothing reaches the disk
+  bool keeps_history = false;  ///< HistoryDigest is told; the same for all catalogs of a log
+  bool for_check = false;      ///< damage refuses neither the catalog nor the commands behind it
 };
 
 /// How fsck tells what it finds, and what it is told of the world around the catalog.
@@ -168,6 +178,12 @@ class Catalog {
   /// Goes on with the catalog in another folder, and leaves its own as it is on the disk. Requires
   /// that nothing was applied and nobody reads. Errors: those of open(); it goes on as before then.
   virtual Status reopen(const std::string& directory) = 0;
+
+  /// At the last multiple of kHistoryPeriod that was applied since the start; position 0: there was
+  /// none.
+  virtual HistoryDigest history() const = 0;
+  /// At one of the last sixteen of them. Nothing: it is none of these.
+  virtual std::optional<std::uint32_t> history_at(Position position) const = 0;
 
   /// CRC32C over all keys and values except the cursor, in key order: equal catalogs, equal
   /// digests. Slow.

@@ -4,7 +4,9 @@
 #include <rocksdb/write_batch.h>
 
 #include <atomic>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "engine/catalog/catalog.h"
@@ -60,6 +62,8 @@ class RocksCatalog final : public Catalog {
   Result<std::unique_ptr<CatalogSnapshot>> snapshot() override;
   Status reopen(const std::string& directory) override;
 
+  HistoryDigest history() const override;
+  std::optional<std::uint32_t> history_at(Position position) const override;
   Result<std::uint32_t> digest() const override;
   Result<std::uint64_t> check(const CatalogCheckOptions& options) const override;
   Result<std::uint64_t> repair(const CatalogCheckOptions& options) override;
@@ -73,6 +77,7 @@ class RocksCatalog final : public Catalog {
                                     const std::optional<Origin>& origin);
   bool is_verdict(Code code) const;
   bool has_had(const Origin& origin) const;
+  void note_applied(Position position);
 
   Disk& disk_;
   CatalogOptions options_;  ///< its folder changes with reopen()
@@ -85,6 +90,9 @@ class RocksCatalog final : public Catalog {
   Position begun_;              ///< begin_checkpoint ran here
   bool is_unfinished_ = false;  ///< nobody waited for the end of the checkpoint that began last
   Position durable_;
+
+  mutable std::mutex history_mutex_;   ///< a leaf; guards the next
+  std::deque<HistoryDigest> history_;  ///< the newest last
 };
 
 }  // namespace kvsyncfs

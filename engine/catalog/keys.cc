@@ -143,13 +143,14 @@ Result<InodeId> decode_wait(std::string_view value) {
 
 std::string encode_cursor(const Cursor& cursor) {
   std::string out;
-  out.reserve(29);
+  out.reserve(33);
   Writer w(out);
   w.u8(kValueVersion);
   w.u64(cursor.applied.value);
   w.u32(cursor.next_command);
   w.u64(cursor.inodes);
   w.u64(cursor.reserved_bytes);
+  w.u32(cursor.history);
   return out;
 }
 
@@ -161,6 +162,7 @@ Result<Cursor> decode_cursor(std::string_view value) {
   cursor.next_command = r.u32();
   cursor.inodes = r.u64();
   cursor.reserved_bytes = r.u64();
+  cursor.history = r.u32();
   if (!known || !r.done() || cursor.next_command >= kCommandsPerTransactionMax)
     return corrupt("catalog cursor: bad value");
   return cursor;

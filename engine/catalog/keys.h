@@ -100,6 +100,7 @@ struct Cursor {
   std::uint32_t next_command = 0;  ///< commands of the position after it that are in already
   std::uint64_t inodes = 0;
   std::uint64_t reserved_bytes = 0;
+  std::uint32_t history = 0;  ///< digest of all that the commands so far have written; 0: not kept
 };
 std::string encode_cursor(const Cursor& cursor);
 Result<Cursor> decode_cursor(std::string_view value);

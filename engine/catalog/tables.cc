@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 
+#include "engine/base/checksum.h"
 #include "engine/catalog/overlay_disk.h"
 #include "engine/catalog/rocks_env.h"
 #include "engine/catalog/rocks_options.h"
+#include "engine/format/codec.h"
 
 namespace kvsyncfs {
 
@@ -36,6 +38,7 @@ Result<std::unique_ptr<Tables>> Tables::open(Disk& disk, const CatalogOptions& o
   if (options.read_only) tables->overlay_ = std::make_unique<OverlayDisk>(disk);
   tables->env_ = make_rocks_env(options.read_only ? *tables->overlay_ : disk);
   tables->watch_ = std::make_shared<FlushWatch>();
+  tables->keeps_history_ = options.keeps_history;
   tables->defer_below_bytes_ = options.memtable_bytes * (kMemtableLimitFactor / 2);
   rocksdb::Options rocks = rocks_options(options, *tables->env_, tables->watch_);
   rocks.create_if_missing = create;
@@ -93,9 +96,35 @@ Status Tables::write(rocksdb::WriteBatch& batch) {
   return {};
 }
 
+/// Of the records, not of what reaches the disk now: which of them wait in memory differs from node
+/// to node.
+std::uint32_t Tables::history_after(const rocksdb::WriteBatch& batch,
+                                    std::span<const StagedInode> inodes,
+                                    const StagedSegments& segments, const Cursor& cursor) const {
+  constexpr std::size_t kBatchHeaderSize = 12;  // a number of RocksDB's own, and a count
+  std::string records;
+  Writer w(records);
+  w.u64(cursor.applied.value);
+  w.u32(cursor.next_command);
+  w.u64(cursor.inodes);
+  w.u64(cursor.reserved_bytes);
+  for (const StagedInode& s : inodes) {
+    if (s.state == StagedInode::State::kRead) continue;
+    w.u64(s.id.value);
+    w.blob(s.state == StagedInode::State::kChanged ? encode(s.inode) : std::string());
+  }
+  for (const auto& [id, record] : segments) {
+    w.u64(id.value);
+    w.blob(record ? encode(*record) : std::string());
+  }
+  w.raw(std::string_view(batch.Data()).substr(kBatchHeaderSize));
+  return crc32c(as_bytes(records), cursor_.history);
+}
+
 Status Tables::commit(rocksdb::WriteBatch& batch, std::span<StagedInode> inodes,
-                      const StagedSegments& segments, const Cursor& cursor) {
+                      const StagedSegments& segments, Cursor cursor) {
   std::lock_guard lock(commit_mutex_);
+  if (keeps_history_) cursor.history = history_after(batch, inodes, segments, cursor);
   const bool defers = memtable_bytes() < defer_below_bytes_ && !flushing_.load();
   boost::container::small_vector<InodeId, 4> changing;
   for (const StagedInode& s : inodes) {

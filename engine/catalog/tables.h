@@ -72,7 +72,7 @@ class Tables {
   /// Adds the staged records and `cursor` to `batch`, writes all as one, then changes what memory
   /// holds.
   Status commit(rocksdb::WriteBatch& batch, std::span<StagedInode> inodes,
-                const StagedSegments& segments, const Cursor& cursor);
+                const StagedSegments& segments, Cursor cursor);
   /// Those whose records were committed. Apply only.
   void remember_sessions(const std::map<NodeId, SessionRecord>& changed);
   std::uint64_t memtable_bytes() const { return memtable_bytes_.load(std::memory_order_relaxed); }
@@ -104,6 +104,8 @@ class Tables {
   Status load_sessions(bool for_check);
   Status write(rocksdb::WriteBatch& batch);
   Status write_deferred_locked();
+  std::uint32_t history_after(const rocksdb::WriteBatch& batch, std::span<const StagedInode> inodes,
+                              const StagedSegments& segments, const Cursor& cursor) const;
   void remember(std::span<StagedInode> inodes, const StagedSegments& segments, const Cursor& cursor,
                 bool deferred);
 
@@ -114,7 +116,8 @@ class Tables {
   std::unique_ptr<IteratorPool> iterators_;
   mutable InodeCache inode_cache_;
   std::atomic<std::uint64_t> memtable_bytes_{0};
-  std::atomic<bool> flushing_{false};    ///< from begin_flush() to a good end of finish_flush()
+  std::atomic<bool> flushing_{false};  ///< from begin_flush() to a good end of finish_flush()
+  bool keeps_history_ = false;
   std::uint64_t defer_below_bytes_ = 0;  ///< memtable size up to which records are deferred
   std::mutex commit_mutex_;
   Cursor cursor_;

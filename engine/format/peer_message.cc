@@ -15,7 +15,10 @@ Error corrupt(const char* what) { return {Code::kCorrupt, what}; }
 
 std::string encode(const Acknowledge& message) {
   std::string out;
-  Writer(out).u64(message.position.value);
+  Writer w(out);
+  w.u64(message.position.value);
+  w.u64(message.history_position.value);
+  w.u32(message.history_digest);
   return out;
 }
 
@@ -74,7 +77,7 @@ std::uint32_t snapshot_checksum(const RecordsWanted& wanted, Bytes piece) {
 
 Result<Acknowledge> decode_acknowledge(std::string_view head) {
   Reader r(head);
-  const Acknowledge message{{r.u64()}};
+  const Acknowledge message{{r.u64()}, {r.u64()}, r.u32()};
   if (!r.done()) return corrupt("acknowledgement: bad head");
   return message;
 }

@@ -22,9 +22,12 @@ enum class PeerRequest : std::uint16_t {
   kReadSnapshot = 5,  ///< head: RecordsWanted; the answer: SnapshotPiece, and records as body
 };
 
-/// The sender applied everything up to here.
+/// The sender applied everything up to here. With the digest of its catalog's history at an earlier
+/// place (catalog.h, HistoryDigest); position 0: at none.
 struct Acknowledge {
   Position position;
+  Position history_position;
+  std::uint32_t history_digest = 0;
   bool operator==(const Acknowledge&) const = default;
 };
 /// A batch of a segment, by the page of its checksum page.

@@ -84,6 +84,10 @@ struct Acknowledger::State {
   std::mutex mutex;
   bool stopped = false;
   std::map<NodeId, Debt> debts;
+  std::function<Acknowledge(Position)> compose = [](Position position) {
+    return Acknowledge{position, {}, 0};
+  };
+  std::function<void()> is_wrong = [] {};
 };
 
 namespace {
@@ -92,6 +96,12 @@ constexpr std::uint64_t kAcknowledgeTimeoutNs = 1'000'000'000;
 
 Acknowledger::Acknowledger(Transport& transport, Clock& clock)
     : state_(new State{transport, clock, {}, false, {}}) {}
+
+void Acknowledger::carry(std::function<Acknowledge(Position)> compose,
+                         std::function<void()> is_wrong) {
+  state_->compose = std::move(compose);
+  state_->is_wrong = std::move(is_wrong);
+}
 
 Acknowledger::~Acknowledger() {
   std::lock_guard lock(state_->mutex);
@@ -133,16 +143,19 @@ void Acknowledger::send_to(const std::shared_ptr<State>& state, NodeId node) {
     if (state->stopped || debt.on_its_way || debt.owed <= debt.told) return;
     debt.on_its_way = true;
     position = debt.owed;
+    call.head = encode(state->compose(position));
   }
   call.kind = static_cast<std::uint16_t>(PeerRequest::kAcknowledge);
-  call.head = encode(Acknowledge{position});
   call.deadline_ns = state->clock.boot_ns() + kAcknowledgeTimeoutNs;
   call.done = [state, node, position](const Result<Reply>& result) {
     {
       std::lock_guard lock(state->mutex);
       State::Debt& debt = state->debts[node];
       debt.on_its_way = false;
-      if (!result) return;  // send() tries again
+      if (!result) {  // send() tries again
+        if (result.error().code == Code::kCorrupt && !state->stopped) state->is_wrong();
+        return;
+      }
       debt.told = std::max(debt.told, position);
       debt.since_ns = state->clock.boot_ns();
     }

@@ -1,6 +1,6 @@
 // Acknowledgements: what lets a change return to its caller (P2), and what tells others that they
 // may. They are cumulative by position, and go to the nodes whose changes were applied, one at a
-// time to each. Thread: any. Locks: one leaf mutex each; no call under it.
+// time to each. Thread: any. Locks: one mutex each; nothing but carry()'s is called under it.
 #pragma once
 
 #include <condition_variable>
@@ -11,6 +11,7 @@
 #include <set>
 
 #include "engine/env/deadline.h"
+#include "engine/format/peer_message.h"
 #include "engine/format/records.h"
 #include "engine/net/transport.h"
 
@@ -60,6 +61,10 @@ class Acknowledger {
   Acknowledger(Transport& transport, Clock& clock);
   ~Acknowledger();
 
+  /// What goes along with each acknowledgement, and who is told when a peer says that this node's
+  /// catalog is wrong (kCorrupt). Before the first is sent. Both are called from any thread, under
+  /// a lock, and not after the end of this object.
+  void carry(std::function<Acknowledge(Position)> compose, std::function<void()> is_wrong);
   /// Changes of `node` up to `position` are applied here.
   void owe(NodeId node, Position position);
   /// Who has been owed one for so long, and got none meanwhile.

@@ -233,6 +233,19 @@ TEST_F(CatalogTaken, ACrashLeavesTheOldCatalogOrTheNewOneAndWhatIsLeftGoes) {
   EXPECT_GT(taken, 0u);
 }
 
+TEST_F(CatalogTaken, ADoubtStaysUntilTheCatalogIsTrustedAgain) {
+  const auto store = new_store();
+  EXPECT_FALSE(*is_catalog_doubted(*store, kStore));
+  EXPECT_TRUE(trust_catalog_folder(*store, kStore));
+  ASSERT_TRUE(doubt_catalog_folder(*store, kStore));
+  ASSERT_TRUE(doubt_catalog_folder(*store, kStore)) << "a second time";
+  store->crash(1);
+  EXPECT_TRUE(*is_catalog_doubted(*store, kStore));
+  ASSERT_TRUE(trust_catalog_folder(*store, kStore));
+  store->crash(2);
+  EXPECT_FALSE(*is_catalog_doubted(*store, kStore));
+}
+
 TEST_F(CatalogTaken, TheFoldersChangePlacesEachTime) {
   const auto store = new_store();
   for (const char* folder : {"/store/catalog", "/store/catalog.2", "/store/catalog"}) {

@@ -7,7 +7,7 @@ import time
 from cluster import refused
 from jobs import Job, within
 from oracle import tree
-from support import case, check, equal, get, put, write_synced
+from support import case, check, code, equal, get, put, write_synced
 from volume import wait_until
 
 # The log is trimmed after some hundred changes then.
@@ -124,3 +124,33 @@ def nobody_gives_a_catalog(c):
     three.mount()
     two.mount()
     equal(within(30, tree, three.mnt), want, 'what it shows')
+
+
+def _chmod_often(node, name, count):
+    for number in range(count):
+        os.chmod(node.path(name), 0o600 | number % 8)
+
+
+@case(timeout=150)
+def wrong_catalog_is_found_and_replaced(c):
+    """A node whose catalog is not that of the two others fences itself within some thousand
+    changes, and takes theirs at its next mount."""
+    one, two, three = c.nodes
+    write_synced(one.path('f'), b'f')
+    three.end_in_order()
+    done = three.tool(os.path.join(c.build, 'spoil_catalog'), three.store, 'f')
+    equal(done.returncode, 0, done.stderr)
+    three.mount()
+    equal(os.stat(three.path('f')).st_uid, 12345, 'the owner there')
+    within(100, _chmod_often, one, 'f', 2100)
+    want = os.stat(one.path('f')).st_uid
+    wait_until(lambda: says(three, 'not that of most nodes'), 30, 'the node finds out')
+    check(code(os.stat, three.path('f')), 'it shows nothing any more')
+    put(two.path('g'), b'g')
+    three.tool('umount.fuse.kvsyncfs', '-f', three.mnt, timeout=60)
+    three.abort()
+    three.mount()
+    check(says(three, 'was found wrong', 'is here'), 'it took another catalog')
+    equal(os.stat(three.path('f')).st_uid, want, 'the owner there')
+    within(100, _chmod_often, one, 'f', 2100)
+    equal(within(30, tree, three.mnt), within(30, tree, two.mnt), 'what it shows')

@@ -1,5 +1,7 @@
 # Real daemons in namespaces of their own; one test per case, as run.py finds them. The cases that
 # need no second node to be right run on a plain folder as well, which proves the cases.
+add_executable(spoil_catalog ${CMAKE_CURRENT_LIST_DIR}/spoil_catalog.cc)
+target_link_libraries(spoil_catalog PRIVATE kvsyncfs_engine)
 set(lab_run ${CMAKE_CURRENT_LIST_DIR}/run.py --build ${CMAKE_BINARY_DIR})
 file(GLOB lab_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/cases_*.py)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${lab_files})

@@ -8,7 +8,8 @@ namespace kvsyncfs {
 namespace {
 
 TEST(PeerMessage, HeadsComeBack) {
-  EXPECT_EQ(decode_acknowledge(encode(Acknowledge{{7}})).value(), Acknowledge{{7}});
+  const Acknowledge acknowledge{{7}, {5}, 9};
+  EXPECT_EQ(decode_acknowledge(encode(acknowledge)).value(), acknowledge);
   EXPECT_EQ(decode_batch_place(encode(BatchPlace{{3}, 9})).value(), (BatchPlace{{3}, 9}));
   EXPECT_EQ(decode_pages_wanted(encode(PagesWanted{{3}, 9, 1000})).value(),
             (PagesWanted{{3}, 9, 1000}));

@@ -116,7 +116,9 @@ class AcknowledgerTest : public ::testing::Test {
   void SetUp() override {
     TransportHandlers handlers;
     handlers.on_request = [this](Incoming request, Responder responder) {
-      heard_.push_back(decode_acknowledge(request.head).value().position.value);
+      last_ = decode_acknowledge(request.head).value();
+      heard_.push_back(last_.position.value);
+      if (refusal_) return responder.reply(*refusal_);
       if (keep_) return kept_.push_back(std::move(responder));
       responder.reply(Answer{});
     };
@@ -127,6 +129,8 @@ class AcknowledgerTest : public ::testing::Test {
   LoopTransport self_{net_, kSelf}, b_{net_, kB};
   Acknowledger acknowledger_{self_, *clock_};
   std::vector<std::uint64_t> heard_;
+  Acknowledge last_;
+  std::optional<Error> refusal_;
   bool keep_ = false;
   std::vector<Responder> kept_;
 };
@@ -160,6 +164,30 @@ TEST_F(AcknowledgerTest, WhatAPeerDidNotGetIsSentAgain) {
   net_.down.clear();
   acknowledger_.send();
   EXPECT_EQ(heard_, (std::vector<std::uint64_t>{3}));
+}
+
+TEST_F(AcknowledgerTest, WhatGoesAlongIsThatOfTheSending) {
+  std::uint32_t digest = 1;
+  acknowledger_.carry([&](Position p) { return Acknowledge{p, {1000}, digest}; }, [] {});
+  acknowledger_.owe(kB, {1001});
+  digest = 2;
+  acknowledger_.send();
+  EXPECT_EQ(last_, (Acknowledge{{1001}, {1000}, 2}));
+}
+
+TEST_F(AcknowledgerTest, APeerThatCallsTheCatalogWrongHasNotTakenTheWord) {
+  int wrong = 0;
+  acknowledger_.carry([](Position p) { return Acknowledge{p, {}, 0}; }, [&] { ++wrong; });
+  acknowledger_.owe(kB, {7});
+  refusal_ = Error(Code::kTimeout, "late");
+  acknowledger_.send();
+  EXPECT_EQ(wrong, 0);
+  refusal_ = Error(Code::kCorrupt, "wrong");
+  acknowledger_.send();
+  EXPECT_EQ(wrong, 1);
+  refusal_.reset();
+  acknowledger_.send();
+  EXPECT_EQ(heard_, (std::vector<std::uint64_t>{7, 7, 7}));
 }
 
 }  // namespace

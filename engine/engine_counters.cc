@@ -21,7 +21,8 @@ void EngineImpl::count_cluster(EngineCounters& counters) const {
   counters.unacknowledged = cluster_->session.unacknowledged();
   const TransportCounters net = cluster_->seams.transport.counters();
   counters.refused_connections = net.refused_secret + net.refused_volume + net.refused_identity +
-                                 net.refused_version + net.refused_crowd + net.handshake_timeouts;
+                                 net.refused_version + net.refused_tls + net.refused_crowd +
+                                 net.handshake_timeouts;
 }
 
 EngineCounters EngineImpl::counters() const {

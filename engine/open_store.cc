@@ -66,6 +66,7 @@ Status ClusterStore::connect(const ClusterConfig& config, const VolumeRecord& vo
   tcp.volume = volume.uuid;
   tcp.secret = secret;
   tcp.listen = listen;
+  tcp.tls = {mount.tls_certificate, mount.tls_key, mount.tls_authority};
   KVSYNCFS_ASSIGN(transport_, make_tcp_transport(clock_, random_, tcp));
   network_.start("network", [this] {
     transport_->run();

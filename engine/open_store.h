@@ -13,6 +13,8 @@ struct ClusterMount {
   std::string listen;   ///< "address:port" in place of the store's own; empty: that one
   std::string version;  ///< of the program, for the other nodes' people
   std::uint64_t log_size_bytes = 1u << 30;  ///< of the log's entries in etcd
+  /// Files in PEM for TLS between nodes, all or none: of this node, and of the authority of all.
+  std::string tls_certificate = {}, tls_key = {}, tls_authority = {};
 };
 
 class OpenStore {

@@ -150,7 +150,8 @@ Status serve(const MountOptions& options, Verdict& verdict, Attendants& attendan
   const auto random = make_real_random();
   KVSYNCFS_ASSIGN(const auto store,
                   open_store(*disk, *clock, *random, engine_options(options),
-                             {options.listen, KVSYNCFS_VERSION, options.log_size_bytes}));
+                             {options.listen, KVSYNCFS_VERSION, options.log_size_bytes,
+                              options.tls_certificate, options.tls_key, options.tls_authority}));
   const Status served = options.no_mount
                             ? serve_peers(*store, *clock, options, verdict, attendants)
                             : serve_mount(*store, *clock, options, verdict, attendants);

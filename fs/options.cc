@@ -96,6 +96,14 @@ Status apply_value(MountOptions& options, std::string_view name, std::string_vie
     (name == "listen" ? options.listen : options.metrics) = value;
     return {};
   }
+  if (name == "tls_cert" || name == "tls_key" || name == "tls_ca") {
+    if (!value.starts_with('/'))  // the daemon has another working folder
+      return Error(Code::kInvalid, "option " + word + ": not an absolute path");
+    (name == "tls_cert"  ? options.tls_certificate
+     : name == "tls_key" ? options.tls_key
+                         : options.tls_authority) = value;
+    return {};
+  }
   if (name == "subtype" && value != "kvsyncfs")
     return Error(Code::kInvalid, "option " + word + ": can only be kvsyncfs");
   if (name == "fsname") options.fsname = value;
@@ -179,6 +187,11 @@ Result<MountOptions> parse_mount_options(const std::vector<std::string>& argumen
     return Error(Code::kInvalid, "--no-mount needs one path, a store; see kvsyncfs --help");
   if (!options.no_mount && paths.size() != 2)
     return Error(Code::kInvalid, "needs two paths, a store and a mount point; see kvsyncfs --help");
+  const auto none = [](const auto&... texts) { return (texts.empty() && ...); };
+  const auto all = [](const auto&... texts) { return (!texts.empty() && ...); };
+  if (!none(options.tls_certificate, options.tls_key, options.tls_authority) &&
+      !all(options.tls_certificate, options.tls_key, options.tls_authority))
+    return Error(Code::kInvalid, "tls_cert, tls_key and tls_ca need each other");
   options.store = paths[0];
   if (!options.no_mount) options.mountpoint = paths[1];
   return options;
@@ -220,6 +233,8 @@ Options:
   log_level=LEVEL    trace, debug, info, warn, error, off (default info)
   listen=ADDR:PORT   of a node of a cluster: where the other nodes reach it (default: as
                      mkfs.kvsyncfs was told)
+  tls_cert=FILE,tls_key=FILE,tls_ca=FILE
+                     of a node of a cluster: TLS to the other nodes, which must have it as well
   heal_delay=SECONDS of a node of a cluster: copies that a node held which is away for longer are
                      made anew on others (default 600)
   metrics=ADDR:PORT  counters for Prometheus at http://ADDR:PORT/metrics (default: nowhere)

@@ -24,8 +24,10 @@ struct MountOptions {
   std::uint64_t log_size_bytes = 1u << 30;  ///< of a cluster: entries that the log may hold
   std::string log_level = "info";
   std::string listen;  ///< of a cluster's node, "address:port"; empty: as the store says
-  std::string metrics;  ///< "address:port" for Prometheus; empty: nowhere
-  std::string fsname;  ///< what mount(8) shows as the source; empty: the store
+  /// Of a cluster's node: files for TLS between nodes; all or none.
+  std::string tls_certificate, tls_key, tls_authority;
+  std::string metrics;                      ///< "address:port" for Prometheus; empty: nowhere
+  std::string fsname;                       ///< what mount(8) shows as the source; empty: the store
   std::vector<std::string> kernel_options;  ///< for mount(2): nodev, nosuid, noexec, sync, ...
 };
 

@@ -48,6 +48,7 @@ struct TransportCounters {
   std::uint64_t handshake_timeouts = 0;  ///< strangers who did not finish in time
   std::uint64_t bad_frames = 0;          ///< connections closed for what came in
   std::uint64_t outstanding_read_bytes_max = 0;  ///< most that was asked for at one time
+  std::uint64_t refused_tls = 0;                 ///< a certificate was not trusted, or no TLS came
 };
 
 }  // namespace kvsyncfs

@@ -59,6 +59,17 @@ TEST(MountOptions, WithoutAMountThereIsOnePath) {
   }
 }
 
+TEST(MountOptions, OfTlsNeedEachOtherAndWholePaths) {
+  const auto options = parse("tls_cert=/c,tls_key=/k,tls_ca=/a");
+  ASSERT_TRUE(options) << describe(options.error());
+  EXPECT_EQ(options->tls_certificate, "/c");
+  EXPECT_EQ(options->tls_key, "/k");
+  EXPECT_EQ(options->tls_authority, "/a");
+  for (const char* bad :
+       {"tls_cert=/c", "tls_cert=/c,tls_key=/k", "tls_cert=c,tls_key=/k,tls_ca=/a"})
+    EXPECT_FALSE(parse(bad)) << bad;
+}
+
 TEST(MountOptions, WithValuesAreRead) {
   const auto options =
       parse("cache_size=1G,write_buffer=8M,timeout=60,log_level=debug,noatime,log_size=4G");

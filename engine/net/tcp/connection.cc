@@ -16,10 +16,12 @@ constexpr std::size_t kReceiveTurnSizeMax = 1u << 20;  // then others have a cha
 
 }  // namespace
 
-Connection::Connection(tcp::socket socket, const Regions& regions, ConnectionOwner& owner)
+Connection::Connection(tcp::socket socket, const Regions& regions, const TlsContext* tls, Side side,
+                       ConnectionOwner& owner)
     : socket_(std::move(socket)),
       descriptor_(socket_.native_handle()),
       owner_(&owner),
+      tls_(tls != nullptr ? std::make_unique<TlsStream>(*tls, descriptor_, side) : nullptr),
       receiver_(owner),
       sender_(regions) {
   boost::system::error_code ignored;  // a socket that refuses either is merely slower
@@ -27,7 +29,30 @@ Connection::Connection(tcp::socket socket, const Regions& regions, ConnectionOwn
   socket_.non_blocking(true, ignored);
 }
 
-void Connection::start() { receive(); }
+void Connection::start() {
+  if (tls_)
+    shake_hands();
+  else
+    receive();
+}
+
+/// What is sent before it is over waits in the queue.
+void Connection::shake_hands() {
+  const auto again = [self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && self->is_open()) self->shake_hands();
+  };
+  switch (tls_->shake_hands()) {
+    case TlsStream::Step::kDone:
+      flush();
+      return receive();
+    case TlsStream::Step::kWantsRead:
+      return socket_.async_wait(tcp::socket::wait_read, again);
+    case TlsStream::Step::kWantsWrite:
+      return socket_.async_wait(tcp::socket::wait_write, again);
+    case TlsStream::Step::kFailed:
+      return lose("the peer closed the connection");
+  }
+}
 
 void Connection::set_peer(const std::shared_ptr<LivePeerCounts>& counts) {
   counts_ = counts;
@@ -41,11 +66,12 @@ void Connection::send(OutFrame frame) {
 }
 
 void Connection::flush() {
+  if (tls_ && !tls_->is_ready()) return;
   if (sender_.take_turn()) use_turn();
 }
 
 void Connection::use_turn() {
-  switch (sender_.send(descriptor_)) {
+  switch (sender_.send(descriptor_, tls_.get())) {
     case Sender::Outcome::kIdle:
       return;
     case Sender::Outcome::kMore:
@@ -57,7 +83,9 @@ void Connection::use_turn() {
       return;
     case Sender::Outcome::kBroken:
       asio::post(socket_.get_executor(), [self = shared_from_this()] {
-        self->fail(Error(Code::kDisconnected, "the peer closed the connection"));
+        // Why it is gone may still be there to be read.
+        if (self->tls_ && self->is_open()) self->receive();
+        self->lose("the peer closed the connection");
       });
       return;
   }
@@ -78,19 +106,24 @@ void Connection::wait_readable() {
                      });
 }
 
+ssize_t Connection::read_some(const std::array<MutableBytes, 2>& room) {
+  if (tls_) return tls_->receive(room);
+  iovec parts[2] = {{room[0].data(), room[0].size()}, {room[1].data(), room[1].size()}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  return ::recvmsg(descriptor_, &message, MSG_DONTWAIT);
+}
+
 void Connection::receive() {
   const auto self = shared_from_this();  // a frame may make the owner let go
   for (std::size_t taken = 0; taken < kReceiveTurnSizeMax;) {
     const auto room = receiver_.room();
-    iovec parts[2] = {{room[0].data(), room[0].size()}, {room[1].data(), room[1].size()}};
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = 2;
-    const ssize_t result = ::recvmsg(descriptor_, &message, MSG_DONTWAIT);
+    const ssize_t result = read_some(room);
     if (result < 0 && errno == EINTR) continue;
     if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait_readable();
-    if (result < 0) return fail(Error(Code::kDisconnected, std::strerror(errno)));
-    if (result == 0) return fail(Error(Code::kDisconnected, "the peer closed the connection"));
+    if (result < 0) return lose(std::strerror(errno));
+    if (result == 0) return lose("the peer closed the connection");
     const auto size = static_cast<std::size_t>(result);
     taken += size;
     if (counts_) count(counts_->bytes_received, size);
@@ -115,6 +148,12 @@ void Connection::close() {
   boost::system::error_code ignored;  // nothing waits then
   socket_.cancel(ignored);
   sender_.clear();
+}
+
+/// The connection is gone, by what TLS says, if it says something.
+void Connection::lose(const char* text) {
+  const Status trust = tls_ ? tls_->failure() : Status{};
+  fail(trust ? Error(Code::kDisconnected, text) : trust.error());
 }
 
 void Connection::fail(const Error& why) {

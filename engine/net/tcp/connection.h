@@ -11,6 +11,7 @@
 
 #include "engine/net/tcp/receiver.h"
 #include "engine/net/tcp/sender.h"
+#include "engine/net/tcp/tls.h"
 
 namespace kvsyncfs {
 
@@ -27,8 +28,10 @@ class ConnectionOwner : public FrameSink {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  /// Of a connected socket. The owner lives until close() or on_closed().
-  Connection(boost::asio::ip::tcp::socket socket, const Regions& regions, ConnectionOwner& owner);
+  /// Of a connected socket, encrypted where `tls` is not null. The owner lives until close() or
+  /// on_closed().
+  Connection(boost::asio::ip::tcp::socket socket, const Regions& regions, const TlsContext* tls,
+             Side side, ConnectionOwner& owner);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -43,8 +46,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void drop_body() { receiver_.drop_body(); }
   void close();
   bool is_open() const { return owner_ != nullptr; }
+  /// It ended because the other side has no certificate that is trusted, or does not trust ours.
+  bool has_failed_tls() const { return tls_ && !tls_->failure(); }
 
  private:
+  void shake_hands();
+  ssize_t read_some(const std::array<MutableBytes, 2>& room);
+  void lose(const char* text);
   void wait_readable();
   void receive();
   void use_turn();
@@ -53,7 +61,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   boost::asio::ip::tcp::socket socket_;
   const int descriptor_;
-  ConnectionOwner* owner_;  // null when closed
+  ConnectionOwner* owner_;          // null when closed
+  std::unique_ptr<TlsStream> tls_;  // null: nothing is encrypted
   Receiver receiver_;
   Sender sender_;
   std::shared_ptr<LivePeerCounts> counts_;  // shared with the peer's other connections

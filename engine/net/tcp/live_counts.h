@@ -29,7 +29,8 @@ struct LivePeerCounts {
 
 struct LiveCounts {
   Count accepted = 0, refused_secret = 0, refused_volume = 0, refused_identity = 0,
-        refused_version = 0, refused_crowd = 0, handshake_timeouts = 0, bad_frames = 0;
+        refused_version = 0, refused_crowd = 0, handshake_timeouts = 0, bad_frames = 0,
+        refused_tls = 0;
 };
 
 }  // namespace kvsyncfs

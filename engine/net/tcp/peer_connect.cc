@@ -47,7 +47,8 @@ void Peer::dial() {
 }
 
 void Peer::on_connected(tcp::socket socket) {
-  greeting_ = std::make_shared<Connection>(std::move(socket), shared_.regions, *this);
+  greeting_ = std::make_shared<Connection>(std::move(socket), shared_.regions, shared_.tls.get(),
+                                           Side::kDialer, *this);
   handshake_.emplace(shared_.self, node_, shared_.make_nonce());
   was_refused_ = false;
   OutFrame hello;
@@ -100,7 +101,10 @@ std::optional<OutFrame> Peer::last_words(const Error& why) {
 
 void Peer::on_closed(const Error& why) {
   if (why.code == Code::kCorrupt) count(shared_.counts.bad_frames);
-  if (handshake_) count_refusal(shared_.counts, why.code);
+  if (greeting_ && greeting_->has_failed_tls())
+    count(shared_.counts.refused_tls);
+  else if (handshake_)
+    count_refusal(shared_.counts, why.code);
   become_down(why);
 }
 

@@ -144,14 +144,15 @@ void Sender::consume(std::size_t size) {
   }
 }
 
-Sender::Outcome Sender::send(int socket) {
+Sender::Outcome Sender::send(int socket, TlsStream* tls) {
   for (int round = 0; round < kRoundsMax; ++round) {
     if (!fetch()) return Outcome::kIdle;
     if (first_staged_ == 0 || first_staged_ == staged_.size()) stage_frames();
     msghdr message{};
     message.msg_iov = staged_.data() + first_staged_;
     message.msg_iovlen = staged_.size() - first_staged_;
-    const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = tls != nullptr ? tls->send({message.msg_iov, message.msg_iovlen})
+                                        : ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0)
       return errno == EAGAIN || errno == EWOULDBLOCK ? Outcome::kBlocked : Outcome::kBroken;

@@ -17,6 +17,7 @@
 #include "engine/format/frame.h"
 #include "engine/net/tcp/live_counts.h"
 #include "engine/net/tcp/regions.h"
+#include "engine/net/tcp/tls.h"
 
 namespace kvsyncfs {
 
@@ -53,8 +54,8 @@ class Sender {
     kBlocked,  ///< call send() again when the socket is writable
     kBroken,   ///< the connection is dead; the turn is never given back
   };
-  /// Only who has the turn, one at a time.
-  Outcome send(int socket);
+  /// Through `tls`, if there is one. Only who has the turn, one at a time.
+  Outcome send(int socket, TlsStream* tls = nullptr);
 
   /// Drops what was not sent. Frames that are being sent go with the sender.
   void clear();

@@ -54,7 +54,8 @@ Session::Session(Shared& shared, SessionHost& host, boost::asio::ip::tcp::socket
     : shared_(shared),
       host_(host),
       address_(std::move(address)),
-      connection_(std::make_shared<Connection>(std::move(socket), shared.regions, *this)),
+      connection_(std::make_shared<Connection>(std::move(socket), shared.regions, shared.tls.get(),
+                                               Side::kAcceptor, *this)),
       handshake_(std::in_place, shared.self, shared.make_nonce()),
       handshake_end_ns_(shared.clock.boot_ns() + shared.options.handshake_ns),
       // The dialer sends pings and sees silence first; this side lets go a little later.
@@ -186,12 +187,16 @@ void Session::refuse(const Error& why) {
 
 void Session::on_closed(const Error& why) {
   const auto keep = shared_from_this();
+  const bool has_failed_tls = connection_->has_failed_tls();
   connection_.reset();
   hold_.reset();
   if (why.code == Code::kCorrupt) count(shared_.counts.bad_frames);
   // Strangers who merely went away are not worth a word.
   if (handshake_ && why.code != Code::kDisconnected) {
-    count_refusal(shared_.counts, why.code);
+    if (has_failed_tls)
+      count(shared_.counts.refused_tls);
+    else
+      count_refusal(shared_.counts, why.code);
     if (shared_.handlers.on_refused) shared_.handlers.on_refused(address_, why);
   } else if (why.code == Code::kCorrupt && shared_.handlers.on_refused) {
     shared_.handlers.on_refused(address_, why);

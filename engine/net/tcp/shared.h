@@ -10,16 +10,18 @@
 #include "engine/net/tcp/read_budget.h"
 #include "engine/net/tcp/regions.h"
 #include "engine/net/tcp/tcp_transport.h"
+#include "engine/net/tcp/tls.h"
 
 namespace kvsyncfs {
 
 inline constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
 struct Shared {
-  Shared(Clock& c, Random& r, TcpOptions o)
+  Shared(Clock& c, Random& r, TcpOptions o, std::unique_ptr<TlsContext> t)
       : clock{c},
         random{r},
         options(std::move(o)),
+        tls(std::move(t)),
         self{options.node, options.incarnation, options.volume, options.secret,
              Welcome{options.grant_calls, options.grant_bytes}},
         regions(r),
@@ -37,6 +39,7 @@ struct Shared {
   Clock& clock;
   Random& random;
   const TcpOptions options;
+  const std::unique_ptr<const TlsContext> tls;  // null: nothing is encrypted
   const LocalIdentity self;
   Regions regions;
   ReadBudget budget;

@@ -37,8 +37,11 @@ Result<tcp::endpoint> parse_endpoint(const std::string& text) {
 
 }  // namespace
 
-TcpTransportImpl::TcpTransportImpl(Clock& clock, Random& random, TcpOptions options)
-    : shared_(clock, random, std::move(options)), timer_(shared_.io), acceptor_(shared_.io) {
+TcpTransportImpl::TcpTransportImpl(Clock& clock, Random& random, TcpOptions options,
+                                   std::unique_ptr<TlsContext> tls)
+    : shared_(clock, random, std::move(options), std::move(tls)),
+      timer_(shared_.io),
+      acceptor_(shared_.io) {
   shared_.schedule = [this](std::uint64_t due_ns) { schedule(due_ns); };
   shared_.pump_all = [this] { pump_all(); };
   shared_.counts_of = [this](NodeId node) { return counts_of(node); };
@@ -166,7 +169,8 @@ TransportCounters TcpTransportImpl::counters() const {
   const LiveCounts& counts = shared_.counts;
   return {counts.accepted,           counts.refused_secret,  counts.refused_volume,
           counts.refused_identity,   counts.refused_version, counts.refused_crowd,
-          counts.handshake_timeouts, counts.bad_frames,      shared_.budget.peak()};
+          counts.handshake_timeouts, counts.bad_frames,      shared_.budget.peak(),
+          counts.refused_tls};
 }
 
 void count_refusal(LiveCounts& counts, Code code) {
@@ -198,8 +202,12 @@ Result<std::unique_ptr<TcpTransport>> make_tcp_transport(Clock& clock, Random& r
       options.backoff_min_ns == 0 || options.backoff_max_ns < options.backoff_min_ns ||
       options.queue_calls_max == 0 || options.strangers_max == 0)
     return Error(Code::kInvalid, "an option of the transport is out of range");
+  std::unique_ptr<TlsContext> tls;
+  if (!options.tls.empty()) {
+    KVSYNCFS_ASSIGN(tls, TlsContext::load(options.tls));
+  }
   return std::unique_ptr<TcpTransport>(
-      std::make_unique<TcpTransportImpl>(clock, random, std::move(options)));
+      std::make_unique<TcpTransportImpl>(clock, random, std::move(options), std::move(tls)));
 }
 
 }  // namespace kvsyncfs

@@ -5,6 +5,8 @@
 // answers to them. Addresses are numeric: "10.0.0.3:7450", "[fd00::3]:7450"; looking names up would
 // take a thread.
 //
+// With certificates (TcpOptions::tls) all bytes go through TLS 1.3, and both sides verify.
+//
 // Threads: starts none. One thread calls run(), which returns after stop(). It receives, keeps the
 // deadlines and calls handlers and done(); sending is done by whoever asks or answers. Destroy
 // after run() has returned: what was not done then ends with kShutdown in the destructor.
@@ -20,12 +22,21 @@
 
 namespace kvsyncfs {
 
+/// Files in PEM. All three or none.
+struct TlsFiles {
+  std::string certificate_file;  ///< of this node, with the chain up to its authority
+  std::string key_file;
+  std::string ca_file;  ///< the authorities whose nodes are let in, and no others
+  bool empty() const { return certificate_file.empty(); }
+};
+
 struct TcpOptions {
   NodeId node;
   Incarnation incarnation;
   VolumeUuid volume{};
   std::string secret;  ///< at least 16 bytes, best 32 random ones
 
+  TlsFiles tls;        ///< empty: nothing is encrypted
   std::string listen;  ///< numeric address; port 0 = any; empty = nobody can reach this node
 
   std::uint64_t heartbeat_ns = 250'000'000;  ///< between two pings of a connection
@@ -57,7 +68,7 @@ class TcpTransport : public Transport {
   virtual std::uint16_t port() const = 0;
 };
 
-/// Errors: kInvalid (an option).
+/// Errors: kInvalid (an option, or a file of TLS), kNoMemory.
 Result<std::unique_ptr<TcpTransport>> make_tcp_transport(Clock& clock, Random& random,
                                                          TcpOptions options);
 

@@ -22,7 +22,9 @@ namespace kvsyncfs {
 
 class TcpTransportImpl final : public TcpTransport, private SessionHost {
  public:
-  TcpTransportImpl(Clock& clock, Random& random, TcpOptions options);
+  /// `tls` is null where nothing is encrypted.
+  TcpTransportImpl(Clock& clock, Random& random, TcpOptions options,
+                   std::unique_ptr<TlsContext> tls);
   ~TcpTransportImpl() override;
 
   Status start(TransportHandlers handlers) override;

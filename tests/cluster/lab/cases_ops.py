@@ -1,10 +1,12 @@
 """What operators do with nodes."""
+import os
 import random
 import signal
+import subprocess
 
-from cluster import FAILOVER_S, Node
+from cluster import FAILOVER_S, Node, refused
 from jobs import timed, within
-from support import case, check, code, equal, get, loud, write_synced
+from support import case, check, code, equal, get, loud, needs, write_synced
 from volume import Volume
 
 
@@ -41,3 +43,52 @@ def lone_store_needs_a_mount(c):
     store = Volume(c.build, c.root + '/alone')
     store.format()
     loud(store.tool('kvsyncfs', '--no-mount', store.store), store.store, 'needs a mount')
+
+
+def _openssl(*words):
+    subprocess.run(['openssl', *words], check=True, capture_output=True, timeout=20)
+
+
+def _authority(folder, name):
+    path = os.path.join(folder, name)
+    _openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-noenc',
+             '-subj', f'/CN={name}', '-keyout', path + '.key', '-out', path + '.pem')  # fmt: skip
+    return path
+
+
+def _certificate(folder, authority, name):
+    path = os.path.join(folder, name)
+    _openssl('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-noenc',
+             '-subj', f'/CN={name}', '-keyout', path + '.key', '-out', path + '.csr')  # fmt: skip
+    _openssl('x509', '-req', '-in', path + '.csr', '-CA', authority + '.pem', '-CAkey',
+             authority + '.key', '-CAcreateserial', '-out', path + '.pem')  # fmt: skip
+    return f'tls_cert={path}.pem,tls_key={path}.key,tls_ca={authority}.pem'
+
+
+@case(nodes=0)
+def nodes_speak_tls(c):
+    """With certificates of one authority the nodes serve each other, and a stranger hears nothing
+    but TLS; a certificate of another authority is refused at the mount in one line."""
+    needs('openssl')
+    authority = _authority(c.root, 'authority')
+
+    def start(node):
+        node.options += ',' + _certificate(c.root, authority, node.name)
+        node.mount()
+
+    one, two = c.add(start), c.add(start)
+    c.settle()
+    data = random.Random(c.seed).randbytes(3 << 20)
+    within(30, write_synced, one.path('f'), data)
+    equal(within(30, get, two.path('f')), data, 'bytes on the other node')
+    check(two.stat()['engine']['copied_bytes'] >= len(data), 'the other node has a copy')
+    hello = ['openssl', 's_client', '-connect', one.listen, '-brief']
+    done = two.tool(*hello, timeout=20)
+    said = done.stdout + done.stderr
+    check('TLSv1.3' in said and 'CN = node1' in said, f'what a stranger sees: {said}')
+    files = _certificate(c.root, _authority(c.root, 'another'), 'liar').split(',tls_ca=')[0]
+    node = c.make()
+    node.format_next(c.etcd.cluster_url(), c.secret())
+    node.options += f',{files},tls_ca={authority}.pem'
+    refused(node, 'tls_cert')
+    equal(within(30, get, two.path('f')), data, 'the volume goes on')

@@ -105,6 +105,7 @@ struct ClusterParts {
 
   // The own of the task that looks at the members.
   std::map<NodeId, std::vector<std::string>> addresses;  ///< as the transport knows them
+  Member self;                                           ///< as it was announced last
   std::map<NodeId, std::uint64_t> down_since_ns;
   CutJudge cuts;
   bool is_amiss = false;   ///< this node's line has to beat

@@ -35,8 +35,9 @@ struct ClusterSeams {
   std::size_t replicas = 2;                 ///< holders of a segment, this node among them
   std::int64_t lease_ttl_s = 5;
   std::uint64_t log_size_bytes = 1u
-                                 << 30;  ///< what the log may hold; half of etcd's quota of 2 GiB
-  std::string version = {};              ///< of the program, for people
+                                 << 30;    ///< what the log may hold; half of etcd's quota of 2 GiB
+  std::string version = {};                ///< of the program, for people
+  std::vector<std::string> features = {};  ///< as Member has them
 };
 
 }  // namespace kvsyncfs

@@ -186,6 +186,7 @@ class EngineImpl final : public Engine {
   Status look_for_removed();
   bool is_removed(NodeId node) const;
   Status reach_members();
+  Status get_on_with_members() const;
   std::uint64_t look_at_members();  ///< one step; returns when the next is due
   std::uint64_t give_way(const std::string& why);
 

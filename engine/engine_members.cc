@@ -21,7 +21,8 @@ constexpr std::uint64_t kUnreachedNs = 1'000'000'000;
 Status EngineImpl::refresh_members() {
   ClusterSeams& seams = cluster_->seams;
   const std::uint64_t until_ns = clock_.boot_ns() + options_.timeout_ns / 3;
-  Member self;
+  Member& self = cluster_->self;
+  self = {};
   self.id = seams.node;
   self.name = seams.node_name;
   self.incarnation = seams.incarnation;
@@ -30,6 +31,7 @@ Status EngineImpl::refresh_members() {
   self.capacity_bytes = superblock_.size_bytes;
   self.free_bytes = store_->free_bytes();
   self.version = seams.version;
+  self.features = seams.features;
   self.unreached = unreached_nodes();
   cluster_->is_amiss = CutJudge::concerns(*cluster_->membership.map(), self);
   if (cluster_->is_amiss) self.beat = ++cluster_->beat;
@@ -39,6 +41,8 @@ Status EngineImpl::refresh_members() {
     auto& known = cluster_->addresses[member.id];
     if (member.id == seams.node || known == member.addresses) continue;
     known = member.addresses;
+    if (const Status fits = get_on(self, member); !fits)
+      options_.warn("not to be a node beside this one: " + describe(fits.error()));
     KVSYNCFS_TRY(seams.transport.set_peer(member.id, member.addresses));
   }
   return {};
@@ -117,6 +121,18 @@ std::string EngineImpl::missing_members() const {
   return missing;
 }
 
+/// A node that cannot speak with all others does not join them: they would wait for it.
+Status EngineImpl::get_on_with_members() const {
+  const auto map = cluster_->membership.map();
+  for (const Member& member : map->members)
+    if (member.id != cluster_->seams.node) KVSYNCFS_TRY(get_on(cluster_->self, member));
+  if (map->newer.empty()) return {};
+  return Error(Code::kNewerFormat,
+               fmt::format("node {} is of a later version, which this one of version {} cannot be "
+                           "beside",
+                           map->newer.front(), cluster_->self.version));
+}
+
 /// Before it joins: from then on the others wait for its word. One that has just died is a member
 /// until its lease ends. Nobody tells of them; the wait itself looks often enough.
 Status EngineImpl::reach_members() {
@@ -124,6 +140,7 @@ Status EngineImpl::reach_members() {
   std::condition_variable never;
   std::unique_lock lock(mutex);
   std::uint64_t read_ns = clock_.boot_ns();
+  KVSYNCFS_TRY(get_on_with_members());
   Status read;
   const bool reached = deadline().wait(never, lock, [&] {
     if (clock_.boot_ns() - read_ns >= kPeriodOfCutsNs) {

@@ -1,6 +1,7 @@
 #include "engine/open_store.h"
 
 #include "engine/cluster/etcd_access.h"
+#include "engine/cluster/member.h"
 #include "engine/cluster/volume_record_store.h"
 #include "engine/cluster_seams.h"
 #include "engine/cluster_store.h"
@@ -81,6 +82,7 @@ Status ClusterStore::connect(const ClusterConfig& config, const VolumeRecord& vo
   seams_->addresses = {listen};
   seams_->replicas = volume.replicas;
   seams_->version = mount.version;
+  if (!tcp.tls.empty()) seams_->features = {std::string(kFeatureTls)};
   seams_->log_size_bytes = mount.log_size_bytes;
   return {};
 }

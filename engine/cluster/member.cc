@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <iterator>
 #include <new>
 #include <optional>
 
@@ -32,6 +33,11 @@ const char* wrong_field(const Member& member) {
     return "addresses";
   if (!member.rack.empty() && !is_cluster_name(member.rack)) return "rack";
   if (!is_printable(member.version)) return "version";
+  if (member.protocol.min == 0 || member.protocol.min > member.protocol.max) return "protocol";
+  const auto& features = member.features;
+  if (features.size() > kMemberFeaturesMax || !std::is_sorted(features.begin(), features.end()) ||
+      !std::all_of(features.begin(), features.end(), is_cluster_name))
+    return "features";
   const auto& unreached = member.unreached;
   if (unreached.size() > kMemberUnreachedMax || !std::is_sorted(unreached.begin(), unreached.end()))
     return "unreached";
@@ -56,18 +62,28 @@ std::optional<std::string> text(const json::value* value) {
   return std::string(found->data(), found->size());
 }
 
-/// Nothing: not a list of at most so many texts as a member may have.
-std::optional<std::vector<std::string>> addresses_of(const json::object& line) {
-  const json::value* value = line.if_contains("addresses");
+/// Nothing: not a list of at most so many texts.
+std::optional<std::vector<std::string>> texts_of(const json::value* value, std::size_t count_max) {
   const json::array* list = value != nullptr ? value->if_array() : nullptr;
-  if (list == nullptr || list->size() > kMemberAddressesMax) return std::nullopt;
-  std::vector<std::string> addresses;
+  if (list == nullptr || list->size() > count_max) return std::nullopt;
+  std::vector<std::string> texts;
   for (const json::value& entry : *list) {
-    auto address = text(&entry);
-    if (!address) return std::nullopt;
-    addresses.push_back(std::move(*address));
+    auto found = text(&entry);
+    if (!found) return std::nullopt;
+    texts.push_back(std::move(*found));
   }
-  return addresses;
+  return texts;
+}
+
+/// None where the line has no such field: the first version told of none.
+std::optional<std::vector<std::string>> features_of(const json::object& line) {
+  const json::value* value = line.if_contains("features");
+  return value == nullptr ? std::vector<std::string>{} : texts_of(value, kMemberFeaturesMax);
+}
+
+/// The first version's where the line has no such fields.
+ProtocolRange protocol_of(const json::object& line) {
+  return {number(line, "protocol_min").value_or(1), number(line, "protocol_max").value_or(1)};
 }
 
 /// Empty where there is none: an earlier version tells of no nodes. Nothing: not a list of ids.
@@ -91,10 +107,11 @@ std::optional<Member> member_of(const json::object& line) {
   const auto capacity = number(line, "capacity_bytes"), free = number(line, "free_bytes");
   auto name = text(line.if_contains("name")), rack = text(line.if_contains("rack"));
   auto version = text(line.if_contains("version"));
-  auto addresses = addresses_of(line);
+  auto addresses = texts_of(line.if_contains("addresses"), kMemberAddressesMax);
+  auto features = features_of(line);
   auto unreached = unreached_of(line);
   if (!id || !incarnation || !capacity || !free || !name || !rack || !version || !addresses ||
-      !unreached)
+      !unreached || !features)
     return std::nullopt;
   return Member{NodeId{*id},
                 std::move(*name),
@@ -105,10 +122,30 @@ std::optional<Member> member_of(const json::object& line) {
                 *free,
                 std::move(*version),
                 std::move(*unreached),
+                protocol_of(line),
+                std::move(*features),
                 number(line, "beat").value_or(0)};
 }
 
 }  // namespace
+
+Status get_on(const Member& self, const Member& other) {
+  const ProtocolRange &ours = self.protocol, &theirs = other.protocol;
+  const std::string who = fmt::format("node {} of version {}", other.name, other.version);
+  if (ours.max < theirs.min || theirs.max < ours.min)
+    return Error(Code::kNewerFormat,
+                 fmt::format("{} speaks versions {} to {} of the protocol between nodes, this node "
+                             "of version {} speaks {} to {}",
+                             who, theirs.min, theirs.max, self.version, ours.min, ours.max));
+  std::vector<std::string> differ;
+  std::set_symmetric_difference(self.features.begin(), self.features.end(), other.features.begin(),
+                                other.features.end(), std::back_inserter(differ));
+  if (differ.empty()) return {};
+  const bool is_ours =
+      std::find(self.features.begin(), self.features.end(), differ[0]) != self.features.end();
+  return Error(Code::kUnsupported, fmt::format("{} {} {}, which all nodes must have alike", who,
+                                               is_ours ? "is without" : "has", differ[0]));
+}
 
 bool is_member_address(const std::string& text) {
   const auto parsed = parse_host_port(text);
@@ -124,6 +161,8 @@ Result<std::string> encode_member(const Member& member) {
     return Error(Code::kInvalid, fmt::format("member {}: {}", member.name, wrong));
   json::array addresses;
   for (const std::string& address : member.addresses) addresses.emplace_back(address);
+  json::array features;
+  for (const std::string& feature : member.features) features.emplace_back(feature);
   json::array unreached;
   for (const NodeId node : member.unreached) unreached.emplace_back(node.value);
   return json::serialize(json::object{{"format", kFormat},
@@ -135,6 +174,9 @@ Result<std::string> encode_member(const Member& member) {
                                       {"capacity_bytes", member.capacity_bytes},
                                       {"free_bytes", member.free_bytes},
                                       {"version", member.version},
+                                      {"protocol_min", member.protocol.min},
+                                      {"protocol_max", member.protocol.max},
+                                      {"features", std::move(features)},
                                       {"unreached", std::move(unreached)},
                                       {"beat", member.beat}});
 }

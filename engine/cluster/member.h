@@ -13,6 +13,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/ids.h"
+#include "engine/format/frame.h"
 
 namespace kvsyncfs {
 
@@ -20,6 +21,16 @@ inline constexpr std::size_t kMemberLineSizeMax = 16u << 10;  ///< bytes
 inline constexpr std::size_t kMemberAddressesMax = 16;
 inline constexpr std::size_t kMemberVersionSizeMax = 64;  ///< bytes
 inline constexpr std::size_t kMemberUnreachedMax = 256;
+
+inline constexpr std::size_t kMemberFeaturesMax = 16;
+
+/// Major versions of the protocol between nodes (format/frame.h) that a program speaks; min <= max.
+struct ProtocolRange {
+  std::uint64_t min = kProtocolMajor, max = kProtocolMajor;
+  bool operator==(const ProtocolRange&) const = default;
+};
+
+inline constexpr std::string_view kFeatureTls = "tls";
 
 struct Member {
   NodeId id;                           ///< not 0
@@ -31,7 +42,10 @@ struct Member {
   std::uint64_t free_bytes = 0;        ///< of them, when it told
   std::string version;                 ///< of its program; printable ASCII
   std::vector<NodeId> unreached = {};  ///< nodes that it cannot ask, by id; see cuts.h
-  std::uint64_t beat = 0;              ///< grows with each line while such a list concerns it
+  ProtocolRange protocol = {};
+  /// What all nodes must have alike, by names, in order; what nodes may do without is not here.
+  std::vector<std::string> features = {};
+  std::uint64_t beat = 0;  ///< grows with each line while such a list concerns it
 
   bool operator==(const Member&) const = default;
 };
@@ -42,6 +56,10 @@ Result<std::string> encode_member(const Member& member);
 /// A member from its line. Errors: kCorrupt (no such line, a field is missing or not as Member
 /// says), kNewerFormat, kNoMemory.
 Result<Member> decode_member(std::string_view line);
+
+/// Whether the two can be nodes of one volume at the same time; both sides find the same. Errors,
+/// naming the other and why: kNewerFormat (no common version), kUnsupported (features differ).
+Status get_on(const Member& self, const Member& other);
 
 /// A numeric address and a port that another node can dial; IPv6 stands in brackets.
 bool is_member_address(const std::string& text);

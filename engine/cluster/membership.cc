@@ -22,6 +22,7 @@ ClusterMap read_lines(const etcd::RangeReply& reply, std::size_t prefix_size) {
         member ? std::lower_bound(map.members.begin(), map.members.end(), member->id, before)
                : map.members.end();
     const bool is_double = member && place != map.members.end() && place->id == member->id;
+    if (!member && member.error().code == Code::kNewerFormat) map.newer.push_back(name);
     if (!member || member->name != name || is_double)
       map.unreadable.push_back(std::move(name));
     else

@@ -34,6 +34,7 @@ struct ClusterMap {
   std::uint64_t epoch = 0;              ///< 0: nothing was read yet
   std::vector<Member> members;          ///< by id; no id and no name twice
   std::vector<std::string> unreadable;  ///< names of lines that say nothing to this version
+  std::vector<std::string> newer;       ///< of them: lines that a later version may read
 
   /// Null: no such member.
   const Member* find(NodeId node) const;

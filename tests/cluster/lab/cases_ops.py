@@ -1,4 +1,5 @@
 """What operators do with nodes."""
+import json
 import os
 import random
 import signal
@@ -6,8 +7,10 @@ import subprocess
 
 from cluster import FAILOVER_S, Node, refused
 from jobs import timed, within
-from support import case, check, code, equal, get, loud, needs, write_synced
-from volume import Volume
+from support import case, check, code, equal, get, loud, needs, put, write_synced
+from volume import Volume, wait_until
+
+MEMBERS = '/kvsyncfs/lab/members/'
 
 
 @case(nodes=1)
@@ -91,4 +94,32 @@ def nodes_speak_tls(c):
     node.format_next(c.etcd.cluster_url(), c.secret())
     node.options += f',{files},tls_ca={authority}.pem'
     refused(node, 'tls_cert')
+    node.options = node.options.split(',tls_cert')[0]
+    refused(node, 'is without tls|has tls')
     equal(within(30, get, two.path('f')), data, 'the volume goes on')
+
+
+@case(nodes=2)
+def node_of_another_version_is_refused(c):
+    """Beside a node that speaks no common version of the protocol none joins: it says so in one
+    line, and so do those who are there. When that node is gone it joins."""
+    lines = {key.decode(): json.loads(value) for key, value in c.etcd.keys(MEMBERS).items()}
+    later = {**lines[MEMBERS + 'node1'], 'id': 99, 'name': 'later', 'version': '9.0.0'}
+    later.update(protocol_min=7, protocol_max=9, addresses=['10.77.0.99:7420'], new_field=[1])
+    c.etcd.put(MEMBERS + 'later', json.dumps(later))
+    node = c.make()
+    node.format_next(c.etcd.cluster_url(), c.secret())
+    refused(node, 'later', '9.0.0', '7 to 9')
+
+    def told(line='node later of version 9.0.0 speaks versions 7 to 9'):
+        with open(c.nodes[0].log, encoding='utf-8', errors='replace') as log:
+            return line in log.read()
+
+    wait_until(told, 10, 'a word of the node that was there before')
+    c.etcd.put(MEMBERS + 'later', json.dumps({'format': 2}))
+    refused(node, 'later', 'version')
+    c.etcd.delete(MEMBERS + 'later')
+    c.nodes.append(node)
+    node.mount()
+    put(node.path('f'), b'f')
+    equal(within(30, get, c.nodes[0].path('f')), b'f', 'a file of the node that joined')

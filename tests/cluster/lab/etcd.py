@@ -77,11 +77,19 @@ class Etcd:
     def keys(self, prefix):
         """What etcd holds below `prefix`: {key: value}, as bytes."""
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        words = {'key': prefix, 'range_end': end}
+        pairs = self._ask('range', key=prefix, range_end=end).get('kvs', [])
+        return {base64.b64decode(p['key']): base64.b64decode(p.get('value', '')) for p in pairs}
+
+    def put(self, key, value):
+        self._ask('put', key=key, value=value)
+
+    def delete(self, key):
+        self._ask('deleterange', key=key)
+
+    def _ask(self, what, **words):
         body = {name: base64.b64encode(word.encode()).decode() for name, word in words.items()}
         request = urllib.request.Request(
-            self.url(0) + '/v3/kv/range', data=json.dumps(body).encode(), method='POST'
+            f'{self.url(0)}/v3/kv/{what}', data=json.dumps(body).encode(), method='POST'
         )
         with urllib.request.urlopen(request, timeout=20) as answer:
-            pairs = json.load(answer).get('kvs', [])
-        return {base64.b64decode(p['key']): base64.b64decode(p.get('value', '')) for p in pairs}
+            return json.load(answer)

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <functional>
+#include <tuple>
 
 #include "engine/format/cluster_config.h"
 
@@ -20,6 +21,8 @@ Member some_member() {
           1ull << 39,
           "0.1.0",
           {NodeId{1}, NodeId{4}},
+          {1, 2},
+          {"tls"},
           6};
 }
 
@@ -27,7 +30,7 @@ const std::string kLine =
     R"({"format":1,"id":3,"name":"n3","incarnation":7,)"
     R"("addresses":["10.0.0.3:7420","[fd00::3]:7420"],"rack":"row-1",)"
     R"("capacity_bytes":1099511627776,"free_bytes":549755813888,"version":"0.1.0",)"
-    R"("unreached":[1,4],"beat":6})";
+    R"("protocol_min":1,"protocol_max":2,"features":["tls"],"unreached":[1,4],"beat":6})";
 
 std::string replaced(const std::string& part, const std::string& by) {
   std::string line = kLine;
@@ -64,6 +67,56 @@ TEST(MemberLine, FieldsOfALaterVersionAreIgnored) {
   const auto member = decode_member(replaced("\"id\":3", R"("load":[1,{"a":null}],"id":3)"));
   ASSERT_TRUE(member) << describe(member.error());
   EXPECT_EQ(*member, some_member());
+}
+
+TEST(MemberLine, WhatTheFirstVersionDidNotTellIsAsItWas) {
+  const auto member =
+      decode_member(replaced(R"("protocol_min":1,"protocol_max":2,"features":["tls"],)", ""));
+  ASSERT_TRUE(member) << describe(member.error());
+  EXPECT_EQ(member->protocol, (ProtocolRange{1, 1}));
+  EXPECT_TRUE(member->features.empty());
+}
+
+TEST(MemberLine, ProtocolAndFeaturesAreWithinBounds) {
+  EXPECT_EQ(code_of(replaced("\"protocol_min\":1", "\"protocol_min\":0")), Code::kCorrupt);
+  EXPECT_EQ(code_of(replaced("\"protocol_min\":1", "\"protocol_min\":3")), Code::kCorrupt);
+  EXPECT_EQ(code_of(replaced(R"(["tls"])", R"([5])")), Code::kCorrupt);
+  EXPECT_EQ(code_of(replaced(R"(["tls"])", R"(["b","a"])")), Code::kCorrupt);
+  EXPECT_EQ(code_of(replaced(R"(["tls"])", R"(["a b"])")), Code::kCorrupt);
+  EXPECT_EQ(code_of(replaced(R"(["tls"])", R"(["a","of-a-later-version"])")), Code{});
+}
+
+Member speaking(std::uint64_t min, std::uint64_t max, std::vector<std::string> features = {}) {
+  Member member = some_member();
+  member.protocol = {min, max};
+  member.features = std::move(features);
+  return member;
+}
+
+TEST(Members, GetOnWhereTheySpeakACommonVersion) {
+  for (const auto& [ours, theirs, good] : {std::tuple{speaking(1, 1), speaking(1, 1), true},
+                                           {speaking(1, 1), speaking(1, 2), true},
+                                           {speaking(1, 2), speaking(2, 5), true},
+                                           {speaking(1, 1), speaking(2, 3), false},
+                                           {speaking(4, 5), speaking(2, 3), false}}) {
+    const Status one = get_on(ours, theirs), other = get_on(theirs, ours);
+    EXPECT_EQ(one.has_value(), good);
+    EXPECT_EQ(other.has_value(), good) << "both find the same";
+    if (!good) {
+      EXPECT_EQ(one.error().code, Code::kNewerFormat);
+    }
+  }
+}
+
+TEST(Members, GetOnWhereTheyHaveAlikeWhatAllMustHave) {
+  EXPECT_TRUE(get_on(speaking(1, 1, {"a", "tls"}), speaking(1, 1, {"a", "tls"})));
+  const Status without = get_on(speaking(1, 1, {"tls"}), speaking(1, 1));
+  ASSERT_FALSE(without);
+  EXPECT_EQ(without.error().code, Code::kUnsupported);
+  EXPECT_NE(without.error().detail.find("is without tls"), std::string::npos);
+  const Status with = get_on(speaking(1, 1), speaking(1, 1, {"tls"}));
+  ASSERT_FALSE(with);
+  EXPECT_NE(with.error().detail.find("node n3 of version 0.1.0 has tls"), std::string::npos);
 }
 
 TEST(MemberLine, ANewerFormatIsToldFromADamagedLine) {

@@ -62,7 +62,8 @@ CatalogOptions catalog_options(const std::string& store, std::uint64_t memory_by
 Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, Clock& clock, Random& random,
                                              EngineOptions options) {
   KVSYNCFS_ASSIGN(Superblock superblock, Engine::superblock(disk, options.store));
-  if (options.cluster == nullptr) KVSYNCFS_TRY(check_alone(options.store, superblock));
+  const bool is_look = options.read_only && options.for_check && options.check_node.value != 0;
+  if (options.cluster == nullptr && !is_look) KVSYNCFS_TRY(check_alone(options.store, superblock));
   if ((superblock.read_only_compatible & ~kKnownReadOnlyCompatible) != 0 && !options.read_only)
     return Error(Code::kNewerFormat,
                  options.store + ": a feature of a newer version allows reading only");
@@ -121,6 +122,7 @@ Status EngineImpl::start_rooms() {
   KVSYNCFS_ASSIGN(catalog_, Catalog::open(ballast_.guarded(), catalog));
   catalog_->set_extent_observer(
       [this](const ExtentChange& c) { extents_.forget(c.inode, c.offset, c.length); });
+  if (options_.check_node.value != 0) return {};
   if (options_.cluster != nullptr) return open_cluster();
   LocalLogOptions log = log_options(options_.store, superblock_);
   log.read_only = options_.read_only;
@@ -173,15 +175,19 @@ Result<std::uint64_t> EngineImpl::referenced_end(SegmentId segment) {
   }
 }
 
+/// By this node.
+bool EngineImpl::is_held(const SegmentRecord& record) const {
+  const NodeId self = options_.cluster != nullptr ? options_.cluster->node : options_.check_node;
+  const auto& holders = record.holders;
+  return self.value == 0 || std::find(holders.begin(), holders.end(), self) != holders.end();
+}
+
 /// In a cluster only those that this node holds: files of others are left over from a copy.
 Result<std::vector<KnownSegment>> EngineImpl::known_segments() {
   std::vector<KnownSegment> known;
   KVSYNCFS_ASSIGN(const auto segments, catalog_->segments());
   for (const auto& [id, record] : segments) {
-    const auto& holders = record.holders;
-    if (cluster_ &&
-        std::find(holders.begin(), holders.end(), options_.cluster->node) == holders.end())
-      continue;
+    if (!is_held(record)) continue;
     known.push_back({id, record.state == SegmentState::kSealed, record.length});
     known.back().is_replica = cluster_ && record.owner != options_.cluster->node;
     if (known.back().sealed || known.back().is_replica) continue;
@@ -206,6 +212,7 @@ Status EngineImpl::replay_log() {
 
 Status EngineImpl::recover() {
   if (cluster_) KVSYNCFS_TRY(reach_log());
+  if (options_.check_node.value != 0) return {};
   KVSYNCFS_TRY(replay_log());
   if (options_.read_only) return {};
   if (cluster_) KVSYNCFS_TRY(join_cluster());

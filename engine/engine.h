@@ -44,6 +44,8 @@ struct EngineOptions {
   std::uint64_t heal_delay_ns = 600'000'000'000;  ///< a node that is away for longer is replaced
   bool read_only = false;
   bool for_check = false;  ///< fsck: opens also what check() and repair() have to tell of
+  /// With both: of a cluster's node, what it has on its own disk, without the log; 0: not that.
+  NodeId check_node = {};
   std::function<void(std::string_view)> warn = [](std::string_view) {};  ///< one line, any thread
   ClusterSeams* cluster =
       nullptr;  ///< of a store that is a node's of a cluster; outlives the engine

@@ -128,6 +128,7 @@ class EngineImpl final : public Engine {
   Status replay_log();
   Status recover();
   Result<std::vector<KnownSegment>> known_segments();
+  bool is_held(const SegmentRecord& record) const;
   Result<std::uint64_t> referenced_end(SegmentId segment);  ///< of what extents refer to, bytes
   void apply_entry(Position position, std::string_view entry);
   Result<std::vector<CommandResult>> commit(Transaction transaction);

@@ -80,21 +80,25 @@ Result<std::uint64_t> check_superblock(Disk& disk, const FsckOptions& options,
 }
 
 /// What a node of a cluster needs to find its volume. Nothing of it can be mended from here.
-std::uint64_t check_node(Disk& disk, const std::string& store, const FsckObserver& observer) {
+/// `self` is 0 where the store does not say which node it is.
+std::uint64_t check_node(Disk& disk, const std::string& store, const FsckObserver& observer,
+                         NodeId& self) {
   std::uint64_t problems = 0;
   const auto tell = [&](const Error& error) {
     observer.report(describe(error));
     ++problems;
   };
-  if (const auto config = read_cluster_config(disk, store); !config) tell(config.error());
+  const auto config = read_cluster_config(disk, store);
+  config ? void(self = config->id) : tell(config.error());
   const auto secret = read_volume_secret(disk, store + "/" + std::string(kSecretFile));
   if (!secret) tell(secret.error());
   return problems;
 }
 
 Result<Engine::CheckReport> check_once(const Seams& seams, const FsckOptions& options,
-                                       const FsckObserver& observer) {
+                                       const FsckObserver& observer, NodeId node = {}) {
   EngineOptions reader = engine_options(options);
+  reader.check_node = node;
   reader.read_only = reader.for_check = true;
   KVSYNCFS_ASSIGN(const auto engine,
                   Engine::open(seams.disk, seams.clock, seams.random, std::move(reader)));
@@ -119,9 +123,16 @@ Result<FsckResult> check_store(const Seams& seams, const FsckOptions& options,
   KVSYNCFS_ASSIGN(result.problems, check_superblock(seams.disk, options, superblock, mended));
   if ((superblock.incompatible & kIncompatibleCluster) != 0) {
     result.is_node = true;
-    const std::uint64_t lasting = check_node(seams.disk, options.store, left);
+    NodeId self;
+    const std::uint64_t lasting = check_node(seams.disk, options.store, left, self);
     result.problems += lasting;
     result.left = options.repair ? lasting : result.problems;
+    if (self.value == 0) return result;
+    KVSYNCFS_ASSIGN(const Engine::CheckReport report, check_once(seams, options, left, self));
+    result.problems += report.problems;
+    result.left += report.problems;
+    result.pages_checked = report.pages_checked;
+    result.bad_pages = report.bad_pages;
     return result;
   }
   if (options.repair) {

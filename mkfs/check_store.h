@@ -24,7 +24,7 @@ struct FsckResult {
   std::uint64_t problems = 0;  ///< found
   std::uint64_t left = 0;      ///< of those, after repair
   std::uint64_t pages_checked = 0, bad_pages = 0;
-  bool is_node = false;  ///< of a cluster: only superblock, configuration and secret were looked at
+  bool is_node = false;  ///< of a cluster: its catalog may lack what the log in etcd has since
   FsckStatus status() const {
     return left > 0 ? kFsckLeft : problems > 0 ? kFsckCorrected : kFsckClean;
   }
@@ -36,8 +36,9 @@ struct FsckObserver {
 };
 
 /// Without --repair nothing is changed: the log is replayed in memory only. A repair ends with a
-/// check, so that what it says is left is what the next check would find. The catalog and the
-/// segments of a cluster's node mean nothing without the log, which is in etcd. Errors: those of
+/// check, so that what it says is left is what the next check would find. Of a cluster's node the
+/// catalog is checked as its files have it, and the segments that it holds; of them nothing is
+/// mended, since all nodes share the catalog and other holders have the bytes. Errors: those of
 /// Engine::open, kBusy; kCorrupt means that the store is too damaged to be opened.
 Result<FsckResult> check_store(const Seams& seams, const FsckOptions& options,
                                const FsckObserver& observer);

@@ -34,7 +34,7 @@ void print_text(const FsckOptions& options, const FsckResult& result) {
   if (options.scrub && !(options.quiet && result.problems == 0))
     fmt::print(", {} pages verified, {} bad", result.pages_checked, result.bad_pages);
   if (result.is_node && !options.quiet)
-    fmt::print(", as far as it can be checked alone: catalog and segments follow a log in etcd");
+    fmt::print(", as its own disk has it: the log in etcd may have more");
   if (result.problems != 0 || !options.quiet) fmt::print("\n");
 }
 

@@ -123,3 +123,42 @@ def node_of_another_version_is_refused(c):
     node.mount()
     put(node.path('f'), b'f')
     equal(within(30, get, c.nodes[0].path('f')), b'f', 'a file of the node that joined')
+
+
+def _file_with(folder, piece):
+    """(path, offset) of the file below `folder` that has these bytes."""
+    for name in os.listdir(folder):
+        found = get(os.path.join(folder, name)).find(piece)
+        if found >= 0:
+            return os.path.join(folder, name), found
+    raise AssertionError(f'no file below {folder} has the bytes')
+
+
+@case(nodes=2)
+def fsck_checks_what_a_node_has(c):
+    """Of a node's store fsck finds the catalog and the copies good, without etcd; it names the file
+    of a damaged page, and takes a segment that is not there for no fault. A store whose daemon was
+    killed is good as well."""
+    one, two = c.nodes
+    data = random.Random(c.seed).randbytes(3 << 20)
+    within(30, write_synced, one.path('f'), data)
+    two.end_in_order()
+    report = json.loads(two.fsck('--scrub', '--json').stdout)
+    equal((report['problems'], report['is_node']), (0, True), 'verdict on a good store')
+    check(report['pages_checked'] >= len(data) // 4096, f'pages read: {report["pages_checked"]}')
+    path, offset = _file_with(os.path.join(two.store, 'segments'), data[8192:12288])
+    with open(path, 'r+b') as file:
+        file.seek(offset)
+        file.write(bytes([data[8192] ^ 1]))
+    done = two.fsck('--scrub', check=False)
+    equal(done.returncode, 4, 'exit status with a damaged page')
+    check('(/f)' in done.stderr, f'the file is named: {done.stderr}')
+    os.unlink(path)
+    done = two.fsck('--scrub', check=False)
+    check('note: segment' in done.stderr, f'the missing file is told: {done.stderr}')
+    equal(done.returncode, 0, 'exit status without the file')
+    two.mount()
+    equal(within(30, get, two.path('f')), data, 'bytes that only the other holder has')
+    within(30, write_synced, two.path('g'), data)
+    two.kill9()
+    equal(two.fsck('--scrub').returncode, 0, 'exit status after a kill')

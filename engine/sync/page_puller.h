@@ -1,8 +1,13 @@
 // Pulls pages of segments from the nodes that hold them, and checks each before it hands it on.
+//
+// One holder is asked; where it fails, or does not answer for a moment (policy/hedge.h), the next
+// one is asked as well, and the first good answer wins. So a holder that is slow, frozen or cut off
+// costs a read that moment, until the transport takes it for down and it is asked last.
 // Thread: any.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -25,9 +30,20 @@ class PagePuller {
                            std::span<const NodeId> holders);
 
  private:
-  std::vector<NodeId> in_order(std::span<const NodeId> holders) const;
-  Result<std::size_t> pull_from(NodeId holder, SegmentId segment, std::uint64_t page,
-                                MutableBytes out, std::uint64_t deadline_ns);
+  struct Candidate {
+    NodeId node;
+    std::uint64_t round_trip_ns = 0, outstanding = 0;
+  };
+  struct Wanted {
+    SegmentId segment;
+    std::uint64_t page = 0;
+    std::size_t count = 0;  ///< pages
+    std::uint64_t deadline_ns = 0;
+  };
+  struct Race;
+  std::vector<Candidate> in_order(std::span<const NodeId> holders) const;
+  void ask(const std::shared_ptr<Race>& race, const Wanted& wanted, NodeId holder);
+  Result<std::size_t> good_pages(const Wanted& wanted, const Reply& reply, Bytes pages) const;
 
   Transport& transport_;
   Clock& clock_;

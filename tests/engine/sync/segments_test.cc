@@ -117,6 +117,27 @@ TEST_F(SyncSegments, PullGoesToAnotherHolderWhereAPageIsBad) {
   EXPECT_EQ(pull(p, {kB, kC}).error().code, Code::kCorrupt);
 }
 
+TEST_F(SyncSegments, PullAsksAnotherHolderWhereOneDoesNotAnswer) {
+  const Placed p = append_one("bytes");
+  LoopTransport silent(net_, kB);  // in B's place, which is the first in the order
+  TransportHandlers handlers;
+  std::vector<Responder> kept;
+  handlers.on_request = [&](Incoming, Responder responder) {
+    kept.push_back(std::move(responder));
+  };
+  ASSERT_TRUE(silent.start(std::move(handlers)));
+  EXPECT_EQ(pull(p, {kB, kC}).value(), "bytes");
+  EXPECT_EQ(kept.size(), 1u) << "it was asked first";
+  EXPECT_EQ(self_.calls(kC), 2u) << "the copy, and the pull";
+}
+
+TEST_F(SyncSegments, PullAsksOneHolderWhereThatAnswers) {
+  const Placed p = append_one("bytes");
+  const std::size_t before = self_.calls(kC);
+  EXPECT_EQ(pull(p, {kB, kC}).value(), "bytes");
+  EXPECT_EQ(self_.calls(kC), before);
+}
+
 TEST_F(SyncSegments, PullSaysWhatTheHoldersSay) {
   const Placed p = append_one("bytes");
   EXPECT_EQ(pull({0, 0, 5, {77}, kPageSize}, {kB, kC}).error().code, Code::kNotFound);

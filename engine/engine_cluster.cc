@@ -193,6 +193,13 @@ void EngineImpl::note_changed(const Command& command, bool is_own) {
   if (gone != nullptr) cluster_->deleted.push_back(gone->segment);
 }
 
+/// This node's file of it: it may have become a holder again since the file was put down as one to
+/// remove.
+bool EngineImpl::is_needless(SegmentId segment) const {
+  const auto record = catalog_->segment(segment);
+  return record ? !is_holder(segment) : record.error().code == Code::kNotFound;
+}
+
 bool EngineImpl::is_holder(SegmentId segment) const {
   const auto record = catalog_->segment(segment);
   return record && std::find(record->holders.begin(), record->holders.end(),
@@ -224,7 +231,8 @@ Status EngineImpl::follow_segments() {
     if (first) first = std::move(status);
   };
   for (const auto& [segment, length] : sealed) note(store_->seal_replica(segment, length));
-  for (const SegmentId segment : deleted) note(store_->remove(segment));
+  for (const SegmentId segment : deleted)
+    if (is_needless(segment)) note(store_->remove(segment));
   return first;
 }
 

@@ -162,6 +162,7 @@ class EngineImpl final : public Engine {
   void note_changed(const Command& command, bool is_own);
   void note_holders(const SetHoldersCommand& moved);
   bool is_holder(SegmentId segment) const;
+  bool is_needless(SegmentId segment) const;
   void count_cluster(EngineCounters& counters) const;
   Status may_answer();  ///< a lone node always may
   Status append_now(InodeId inode, Bytes bytes);

@@ -124,9 +124,9 @@ Status EngineImpl::judge_catalog(NodeId peer, const Acknowledge& message) {
       cluster_->catalogs_differ = false;
       break;
   }
-  return Error(Code::kCorrupt, fmt::format("the catalog of node {} is not that of most nodes since "
-                                           "position {}",
-                                           peer.value, theirs.position.value));
+  return Error(Code::kFenced,
+               fmt::format("the catalog of node {} is not that of most nodes since position {}",
+                           peer.value, theirs.position.value));
 }
 
 Status EngineImpl::doubt_catalog() {

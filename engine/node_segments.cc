@@ -110,17 +110,18 @@ Result<OpenPlacedSegmentCommand> NodeSegments::place() {
   return OpenPlacedSegmentCommand{seams_.node, holders};
 }
 
-std::vector<NodeId> NodeSegments::other_holders(SegmentId segment) const {
-  const auto record = catalog_.segment(segment);
-  std::vector<NodeId> others;
-  if (record) others = record->holders;
+Result<std::vector<NodeId>> NodeSegments::other_holders(SegmentId segment) const {
+  KVSYNCFS_ASSIGN(const SegmentRecord record, catalog_.segment(segment));
+  std::vector<NodeId> others = record.holders;
   std::erase(others, seams_.node);
   return others;
 }
 
 StoreOptions::Shipment NodeSegments::ship(SegmentId segment, std::uint64_t page,
                                           std::span<const Bytes> pieces) {
-  return shipper_.ship(segment, page, pieces, other_holders(segment),
+  const auto holders = other_holders(segment);
+  if (!holders) return [why = holders.error()]() -> Status { return why; };
+  return shipper_.ship(segment, page, pieces, *holders,
                        [this](NodeId node, const Error& why) { lost(node, why); });
 }
 
@@ -159,8 +160,8 @@ Result<std::size_t> NodeSegments::Misses::load_some(SegmentId segment, std::uint
   if (store.file(segment)) loaded = store.load_pages(segment, page, out);
   if (loaded) return loaded;
   const auto holders = segments_.other_holders(segment);
-  if (holders.empty()) return loaded;
-  auto pulled = puller_.pull(segment, page, out, holders);
+  if (!holders || holders->empty()) return loaded;
+  auto pulled = puller_.pull(segment, page, out, *holders);
   if (!pulled) return pulled;
   pulled_pages_.fetch_add(*pulled, std::memory_order_relaxed);
   return pulled;

@@ -71,7 +71,7 @@ class NodeSegments {
   /// Nodes that live and take new segments. The map has to stay.
   std::vector<Candidate> candidates(const ClusterMap& map) const;
   std::vector<NodeId> new_holders(std::size_t needed);
-  std::vector<NodeId> other_holders(SegmentId segment) const;
+  Result<std::vector<NodeId>> other_holders(SegmentId segment) const;
   void lost(NodeId node, const Error& why);
 
   const ClusterSeams& seams_;

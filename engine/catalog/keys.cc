@@ -10,6 +10,7 @@ namespace kvsyncfs {
 namespace {
 
 constexpr std::uint8_t kValueVersion = 1;
+constexpr std::uint8_t kCursorVersion = 2;  // the first one had no digest of the history
 
 Error corrupt(const char* what) { return {Code::kCorrupt, what}; }
 
@@ -145,7 +146,7 @@ std::string encode_cursor(const Cursor& cursor) {
   std::string out;
   out.reserve(33);
   Writer w(out);
-  w.u8(kValueVersion);
+  w.u8(kCursorVersion);
   w.u64(cursor.applied.value);
   w.u32(cursor.next_command);
   w.u64(cursor.inodes);
@@ -156,13 +157,14 @@ std::string encode_cursor(const Cursor& cursor) {
 
 Result<Cursor> decode_cursor(std::string_view value) {
   Reader r(value);
-  bool known = r.u8() == kValueVersion;
+  const std::uint8_t version = r.u8();
   Cursor cursor;
   cursor.applied.value = r.u64();
   cursor.next_command = r.u32();
   cursor.inodes = r.u64();
   cursor.reserved_bytes = r.u64();
-  cursor.history = r.u32();
+  if (version == kCursorVersion) cursor.history = r.u32();
+  const bool known = version == kCursorVersion || version == kValueVersion;
   if (!known || !r.done() || cursor.next_command >= kCommandsPerTransactionMax)
     return corrupt("catalog cursor: bad value");
   return cursor;

@@ -153,7 +153,7 @@ void Acknowledger::send_to(const std::shared_ptr<State>& state, NodeId node) {
       State::Debt& debt = state->debts[node];
       debt.on_its_way = false;
       if (!result) {  // send() tries again
-        if (result.error().code == Code::kCorrupt && !state->stopped) state->is_wrong();
+        if (result.error().code == Code::kFenced && !state->stopped) state->is_wrong();
         return;
       }
       debt.told = std::max(debt.told, position);

@@ -1,6 +1,7 @@
 // The digest of all that was written: the same wherever the same log was applied, and nowhere else.
 #include <random>
 
+#include "engine/catalog/keys.h"
 #include "tests/engine/catalog/catalog_fixture.h"
 
 namespace kvsyncfs {
@@ -123,6 +124,18 @@ TEST_F(CatalogHistory, WithoutItNothingIsTold) {
   extend(1000);
   apply(first_, 0);
   EXPECT_EQ(first_.catalog->history(), HistoryDigest{});
+}
+
+TEST(CatalogCursor, FirstVersionWithoutADigestIsRead) {
+  std::string first = encode_cursor({Position{7}, 3, 11, 4096, 0});
+  first[0] = 1;
+  first.resize(first.size() - 4);
+  const auto cursor = decode_cursor(first);
+  ASSERT_TRUE(cursor) << describe(cursor.error());
+  EXPECT_EQ(cursor->applied, Position{7});
+  EXPECT_EQ(cursor->reserved_bytes, 4096u);
+  EXPECT_EQ(cursor->history, 0u);
+  EXPECT_FALSE(decode_cursor(first + std::string(4, 'x')));
 }
 
 }  // namespace

@@ -181,13 +181,15 @@ TEST_F(AcknowledgerTest, APeerThatCallsTheCatalogWrongHasNotTakenTheWord) {
   acknowledger_.owe(kB, {7});
   refusal_ = Error(Code::kTimeout, "late");
   acknowledger_.send();
+  refusal_ = Error(Code::kCorrupt, "not understood");
+  acknowledger_.send();
   EXPECT_EQ(wrong, 0);
-  refusal_ = Error(Code::kCorrupt, "wrong");
+  refusal_ = Error(Code::kFenced, "wrong");
   acknowledger_.send();
   EXPECT_EQ(wrong, 1);
   refusal_.reset();
   acknowledger_.send();
-  EXPECT_EQ(heard_, (std::vector<std::uint64_t>{7, 7, 7}));
+  EXPECT_EQ(heard_, (std::vector<std::uint64_t>{7, 7, 7, 7}));
 }
 
 }  // namespace

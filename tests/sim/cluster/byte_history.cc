@@ -66,6 +66,10 @@ std::string cells_of(std::uint64_t number, std::size_t count) {
   return all;
 }
 
+bool is_one_value(const std::string& bytes) {
+  return bytes == cells_of(std::strtoull(bytes.c_str(), nullptr, 10), kCells);
+}
+
 std::string record_of(std::uint64_t number) {
   return fmt::format("{:>{}}\n", number, kRecordSize - 1);
 }

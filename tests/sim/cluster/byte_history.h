@@ -36,6 +36,8 @@ struct FileHistory {
 };
 
 std::string cells_of(std::uint64_t number, std::size_t count);
+/// Of all cells, and written at once.
+bool is_one_value(const std::string& bytes);
 std::string record_of(std::uint64_t number);
 
 /// Empty, or what cannot be.

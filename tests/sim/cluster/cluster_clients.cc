@@ -59,7 +59,7 @@ bool ClusterWorld::is_answer(Client& client, const SimNode::Use& use, const char
 void ClusterWorld::run_client(Client& client) {
   while (!is_over_ && problem_.empty()) {
     sim::sleep(kMillisecond + client.random.below(60 * kMillisecond));
-    switch (client.only_reads ? client.random.one_in(3) ? 6 : 0 : client.random.below(14)) {
+    switch (client.only_reads ? client.random.one_in(3) ? 6 : 0 : client.random.below(16)) {
       case 0:
       case 1:
       case 2:
@@ -76,6 +76,12 @@ void ClusterWorld::run_client(Client& client) {
         break;
       case 7:
         lock_file(client);
+        break;
+      case 10:
+        put_value(client);
+        break;
+      case 11:
+        get_value(client);
         break;
       default:
         read_file(client, client.random.below(files_.size()));
@@ -238,6 +244,39 @@ void ClusterWorld::append_record(Client& client) {
       use->engine().write(files_[kAppendFile], 0, as_bytes(record), WriteOptions{.append = true});
   if (is_answer(client, *use, "append", write.begin_ns, written) && written)
     write.confirmed_ns = sim::now_ns();
+}
+
+/// Who reads the key meanwhile sees the old value or the new one, whole.
+void ClusterWorld::put_value(Client& client) {
+  const auto use = client.node.use();
+  if (!use) return;
+  const std::uint64_t number = ++next_number_;
+  ByteWrite& write = bytes_[kKey].writes[number];
+  write.node = static_cast<unsigned>(client.node.id().value);
+  write.count = kCells;
+  write.begin_ns = sim::now_ns();
+  const std::string value = cells_of(number, kCells);
+  const Status put = use->engine().put(kKeyName, as_bytes(value));
+  if (!is_answer(client, *use, "put", write.begin_ns, put) || !put) return;
+  const std::uint64_t begin_ns = sim::now_ns();
+  const Status synced = use->engine().sync_all();
+  if (is_answer(client, *use, "sync_all", begin_ns, synced) && synced)
+    write.confirmed_ns = sim::now_ns();
+}
+
+void ClusterWorld::get_value(Client& client) {
+  const auto use = client.node.use();
+  if (!use) return;
+  ByteRead read;
+  read.node = static_cast<unsigned>(client.node.id().value);
+  read.begin_ns = sim::now_ns();
+  const auto value = use->engine().get(kKeyName);
+  if (!is_answer(client, *use, "get", read.begin_ns, status_of(value))) return;
+  if (!value && bytes_[kKey].reads.empty()) return;  // nobody has put it yet, as far as seen
+  if (!value) return fail("a key that was there is gone: " + describe(value.error()));
+  read.end_ns = sim::now_ns();
+  read.bytes = *value;
+  bytes_[kKey].reads.push_back(std::move(read));
 }
 
 bool ClusterWorld::read_into(Engine& engine, InodeId inode, std::string* bytes) {

@@ -110,6 +110,15 @@ TEST(ClusterSimFinds, AnAppendThatIsNotFenced) {
   EXPECT_NE(found_with(plan), "");
 }
 
+TEST(ClusterSimFinds, ACopyThatWasNone) {
+  ClusterPlan plan;
+  plan.nodes = 3;
+  plan.loses_a_node = true;
+  plan.run_ns = 3'000'000'000;
+  plan.forged_copies = true;
+  EXPECT_NE(found_with(plan), "");
+}
+
 TEST(ClusterSimFinds, AnFsyncThatWasNone) {
   ClusterPlan plan;
   plan.crashes = true;

@@ -24,7 +24,7 @@ ClusterWorld::ClusterWorld(std::uint64_t seed, const ClusterPlan& plan)
       cluster_((sim::begin(seed), seed)),
       frozen_until_ns_(plan.nodes),
       names_(kGroups),
-      bytes_(kAppendFile + 1) {
+      bytes_(kKey + 1) {
   sim::set_turn_limit(plan.turns_max);
   sim::on_end([](const std::string& why) { end_process(why); });
   cluster_.disks_lie = plan.lying_disks;
@@ -115,6 +115,7 @@ void ClusterWorld::run_clients() {
                             .gap_watch = 40};
   }
   cluster_.etcd.faults.forgets_leases = plan_.forgotten_leases;
+  cluster_.network.faults.forges_copies = plan_.forged_copies;
   cluster_.network.faults.forges_acknowledgements = plan_.forged_acknowledgements;
   cluster_.etcd.faults.ignores_compares = plan_.ignored_compares;
   run_faults();
@@ -320,12 +321,14 @@ void ClusterWorld::read_all_at_end(SimNode& node) {
 void ClusterWorld::check_histories() {
   for (const auto& group : names_)
     if (const std::string why = check_names(group); !why.empty()) fail(why);
-  for (std::size_t file = 0; file < files_.size(); ++file) {
+  for (std::size_t file = 0; file < bytes_.size(); ++file) {
     const std::string name = "file " + std::to_string(file);
     const std::string why =
         file != kAppendFile ? check_cells(name, bytes_[file]) : check_appends(name, bytes_[file]);
     if (!why.empty()) fail(why);
   }
+  for (const ByteRead& read : bytes_[kKey].reads)
+    if (!is_one_value(read.bytes)) fail("a value in parts: " + read.bytes);
   for (const auto& holds : holds_)
     if (const std::string why = check_locks(holds); !why.empty()) fail(why);
 }

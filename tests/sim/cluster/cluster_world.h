@@ -28,7 +28,7 @@ struct ClusterPlan {
   bool short_log = false;      ///< so that it is trimmed often
   // Seams that lie, so that the checks have something to find.
   bool forged_acknowledgements = false, ignored_compares = false, forgotten_leases = false,
-       lying_disks = false;
+       lying_disks = false, forged_copies = false;
   std::uint64_t turns_max = 400'000;
 };
 
@@ -42,7 +42,8 @@ class ClusterWorld {
 
  private:
   static constexpr std::size_t kGroups = 2, kCellFiles = 2, kLockedFile = kCellFiles,
-                               kAppendFile = kLockedFile + 1;
+                               kAppendFile = kLockedFile + 1, kKey = kAppendFile + 1;
+  static constexpr const char* kKeyName = "k";
   struct Client {
     SimNode& node;
     SimRandom random;
@@ -80,6 +81,8 @@ class ClusterWorld {
                    const std::function<Status()>& keep);
   void lock_file(Client& client);
   void append_record(Client& client);
+  void put_value(Client& client);
+  void get_value(Client& client);
   void read_file(Client& client, std::size_t file);
   bool read_into(Engine& engine, InodeId inode, std::string* bytes);
   /// Whether the call's answer counts, and says something; checks that it took no longer than it

@@ -10,7 +10,7 @@
 namespace kvsyncfs {
 namespace {
 
-constexpr std::size_t kOpsMax = 512;
+constexpr std::size_t kOpsMax = 1024;
 constexpr std::size_t kStatesMax = 300'000;  // beyond it a history counts as one that can be
 
 using Names = std::array<std::uint64_t, kGroupNames>;  // file of each name; 0: none

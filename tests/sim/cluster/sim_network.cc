@@ -336,6 +336,9 @@ Status SimTransport::call(NodeId peer, Call call) {
   waiting.request = [from = node_, kind = call.kind, head = std::move(call.head), body = call.body,
                      deadline_ns = call.deadline_ns](SimTransport& there, std::uint64_t connection,
                                                      std::uint64_t number) {
+    if (there.network_.faults.forges_copies &&
+        kind == static_cast<std::uint16_t>(PeerRequest::kReplicate))
+      return there.answer(from, connection, number, Answer{});
     Incoming request;
     request.peer = from;
     request.kind = kind;

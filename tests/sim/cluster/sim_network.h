@@ -30,7 +30,9 @@ class SimTransport;
 struct SimNetworkFaults {       ///< one in so many; 0: never
   std::uint64_t lost_call = 0;  ///< a request or its answer never comes; the connection stays
   std::uint64_t slow_call = 0;  ///< takes up to a second
-  bool forges_acknowledgements = false;  ///< acknowledgements count as given once they are sent
+  // What no network does, for tests of tests.
+  bool forges_acknowledgements = false;  ///< whatever there is counts as acknowledged
+  bool forges_copies = false;            ///< a batch counts as kept, and is dropped
 };
 
 class SimNetwork {

@@ -20,12 +20,15 @@ namespace {
 
 constexpr std::uint64_t kBeginNs = 1'000'000'000;
 constexpr std::uint64_t kTurnNs =
-    200;                             // what a turn takes, so that a loop that polls comes to an end
-constexpr unsigned kPassOneIn = 24;  // of the places where somebody else may go on
+    200;  // what a turn takes, so that a loop that polls comes to an end
 
 struct Scheduler {
-  explicit Scheduler(std::uint64_t seed) : random(seed) {}
+  explicit Scheduler(std::uint64_t seed) : random(seed) {
+    constexpr std::uint64_t kOneIn[] = {3, 12, 50, 200};
+    pass_one_in = kOneIn[random() % 4];
+  }
   std::mt19937_64 random;
+  std::uint64_t pass_one_in;  // of the places where somebody else may go on
   std::uint64_t now_ns = kBeginNs, turns = 0, turn_limit = kForever;
   std::vector<std::unique_ptr<Task>> tasks;
   std::map<unsigned, std::uint64_t> frozen_until_ns;
@@ -182,7 +185,7 @@ void wake_one(const void* what) {
 }
 
 void pass_by() {
-  if (g_scheduler->random() % kPassOneIn == 0) hand_on();
+  if (g_scheduler->random() % g_scheduler->pass_one_in == 0) hand_on();
 }
 
 void join_group(unsigned group, std::string name) {

@@ -258,8 +258,11 @@ void EngineImpl::apply_entry(Position position, std::string_view entry) {
   }
   Result<std::vector<CommandResult>> results = std::vector<CommandResult>{};
   if (!replaying_ || position > catalog_->applied() ||
-      position == catalog_->applied())  // the last one may be applied in part
+      position == catalog_->applied()) {  // the last one may be applied in part
+    std::unique_lock whole(whole_mutex_, std::defer_lock);
+    if (cluster_) whole.lock();
     results = catalog_->apply(position, *decoded);
+  }
   if (!results) (void)fail(results.error());
   if (replaying_) {
     replay(*decoded);

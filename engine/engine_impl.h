@@ -338,6 +338,8 @@ class EngineImpl final : public Engine {
   Status create_value(InodeId parent, std::string_view name, Bytes value, std::uint64_t space);
   Status replace_value(InodeId inode, Bytes value, std::uint64_t space);
   Result<std::string> read_value(InodeId inode);
+  /// The inode's change counter, and not one between two commands of a transaction.
+  Result<std::uint64_t> settled_change(InodeId inode) const;
   Status list_below(InodeId directory, const std::string& path, KeyList& keys);
 
   // engine_check.cc
@@ -399,6 +401,8 @@ class EngineImpl final : public Engine {
   std::unordered_map<InodeId, Timestamp> atimes_;  // gathered, not yet appended
   std::uint64_t atimes_due_ns_ = 0;
 
+  // Of a cluster: a transaction is applied, command by command. Only the catalog is called.
+  mutable std::mutex whole_mutex_;
   std::timed_mutex checkpoint_mutex_;
   std::timed_mutex clean_mutex_;
   /// Shared: from an append to the commit that refers to its bytes. A segment may be full and

@@ -164,15 +164,24 @@ Result<std::string> EngineImpl::get(std::string_view key) {
   }
 }
 
-/// Errors: also kStale (it changed between the look at its size and the last byte).
+Result<std::uint64_t> EngineImpl::settled_change(InodeId inode) const {
+  std::lock_guard whole(whole_mutex_);
+  KVSYNCFS_ASSIGN(const Inode record, catalog_->inode(inode));
+  return record.change;
+}
+
+/// Errors: also kStale (it changed between the look at its size and the last byte). The inode's
+/// lock keeps this node's own writers out of the middle of their transactions, not the others'.
 Result<std::string> EngineImpl::read_value(InodeId inode) {
+  KVSYNCFS_ASSIGN(const std::uint64_t before, settled_change(inode));
   KVSYNCFS_ASSIGN(const Inode file, attributes(inode));
   if (is_directory(file)) return Code::kIsDirectory;
   std::string value(file.size, '\0');
   KVSYNCFS_ASSIGN(const std::size_t size,
                   read(inode, 0, {reinterpret_cast<std::byte*>(value.data()), value.size()}));
   KVSYNCFS_ASSIGN(const Inode after, attributes(inode));
-  if (after.change != file.change) return Code::kStale;
+  KVSYNCFS_ASSIGN(const std::uint64_t settled, settled_change(inode));
+  if (after.change != file.change || settled != before) return Code::kStale;
   value.resize(size);
   return value;
 }

@@ -58,6 +58,11 @@ bool ClusterWorld::is_answer(Client& client, const SimNode::Use& use, const char
 
 void ClusterWorld::run_client(Client& client) {
   while (!is_over_ && problem_.empty()) {
+    if (plan_.only_values) {
+      sim::sleep(client.random.below(2 * kMillisecond));
+      client.only_reads || client.random.one_in(2) ? get_value(client) : put_value(client);
+      continue;
+    }
     sim::sleep(kMillisecond + client.random.below(60 * kMillisecond));
     switch (client.only_reads ? client.random.one_in(3) ? 6 : 0 : client.random.below(16)) {
       case 0:

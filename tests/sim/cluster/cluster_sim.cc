@@ -57,6 +57,14 @@ TEST(ClusterSim, TwoNodesThatFreezeAndLoseOneAnother) {
 
 TEST(ClusterSim, TwoNodesUnderEveryFault) { run_seeds(3000, 50, everything(2)); }
 
+/// A node applied the cut of another one's put, and not yet its bytes: the value was empty there.
+TEST(ClusterSim, AValueIsWholeOnEveryNode) {
+  ClusterPlan plan;
+  plan.only_values = true;
+  plan.run_ns = 1'500'000'000;
+  run_seeds(7003, 5, plan);
+}
+
 TEST(ClusterSim, NodesWhoseLogIsTrimmed) {
   ClusterPlan plan;
   plan.nodes = 3;

@@ -25,6 +25,7 @@ struct ClusterPlan {
   bool crashes = false, freezes = false, cuts = false, etcd_faults = false, slow_disks = false;
   bool lost_messages = false;  ///< of etcd, of its watches and between the nodes
   bool loses_a_node = false;   ///< for good, at the end: the others make its copies anew
+  bool only_values = false;    ///< clients put and get one value, without a pause
   bool short_log = false;      ///< so that it is trimmed often
   // Seams that lie, so that the checks have something to find.
   bool forged_acknowledgements = false, ignored_compares = false, forgotten_leases = false,

@@ -62,7 +62,7 @@ EngineCounters EngineImpl::counters() const {
     std::lock_guard lock(orphans_mutex_);
     c.orphans = orphans_.size();
   }
-  c.ballast_bytes = ballast_.is_there() ? ballast_.size_bytes() : 0;
+  c.ballast_bytes = ballast_.has_bytes() ? ballast_.size_bytes() : 0;
   c.corrupt_pages = store.corrupt_pages;
   c.errors = get(counts_.errors);
   c.copied_bytes = store.copied_bytes;

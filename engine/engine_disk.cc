@@ -30,14 +30,16 @@ Status EngineImpl::open_ballast() {
 /// what it needs.
 std::uint64_t EngineImpl::keep_free_bytes() const {
   if (!serving_) return 0;
-  return superblock_.log_file_size_bytes + (ballast_.is_there() ? 0 : ballast_.size_bytes());
+  return superblock_.log_file_size_bytes + (ballast_.has_bytes() ? 0 : ballast_.size_bytes());
 }
 
 void EngineImpl::look_at_disk() {
   const auto space = disk_.space(options_.store);
   if (!space) return;  // what was known stays
+  lacks_inodes_ = serving_ && inodes_left(*space) <= kInodesKept;
   const std::uint64_t room =
-      space->available_bytes - std::min(keep_free_bytes(), space->available_bytes);
+      lacks_inodes_ ? 0
+                    : space->available_bytes - std::min(keep_free_bytes(), space->available_bytes);
   disk_is_full_ = room == 0;
   size_now_ = std::min(superblock_.size_bytes, store_->counters().files_bytes + room);
 }
@@ -51,7 +53,9 @@ bool EngineImpl::disk_has_room() {
 
 Status EngineImpl::admit_growth() {
   KVSYNCFS_TRY(admit_change());
-  return disk_has_room() ? Status{} : Error(Code::kNoSpace, options_.store + ": the disk is full");
+  if (disk_has_room()) return {};
+  return Error(Code::kNoSpace, options_.store + (lacks_inodes_ ? ": the disk has no free inodes"
+                                                               : ": the disk is full"));
 }
 
 /// On a full disk checkpoints come early, so that the log goes round in the files that it has and a
@@ -77,12 +81,16 @@ std::vector<std::string> EngineImpl::degraded() const {
     lines.push_back(options_.store +
                     ": takes no more changes until it is mounted again: " + describe(*failure_));
   }
-  if (!ballast_.is_there())
+  if (lacks_inodes_ || !ballast_.has_inodes())
+    lines.push_back(fmt::format(
+        "{}: the disk is full, it has no free inodes; the store does not grow until {} are free",
+        options_.store, Ballast::kSpareFiles + kInodesKept));
+  if (!ballast_.has_bytes())
     lines.push_back(fmt::format(
         "{}: the disk is full, the ballast of {:.0f} MiB is given up until {:.0f} MiB are free",
         options_.store, static_cast<double>(ballast_.size_bytes()) / kMiB,
         static_cast<double>(ballast_.size_bytes() + superblock_.log_file_size_bytes) / kMiB));
-  else if (disk_is_full_)
+  else if (disk_is_full_ && !lacks_inodes_)
     lines.push_back(options_.store + ": the disk is full, the store does not grow");
   if (!cluster_) return lines;
   if (std::string line = cluster_->segments.degraded(); !line.empty())

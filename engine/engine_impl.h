@@ -377,7 +377,8 @@ class EngineImpl final : public Engine {
 
   /// What the store's files may take together, as the disk was at the last look.
   std::atomic<std::uint64_t> size_now_;
-  std::atomic<bool> disk_is_full_ = false, serving_ = false;  // serving_: recovery is over
+  std::atomic<bool> disk_is_full_ = false, lacks_inodes_ = false;
+  std::atomic<bool> serving_ = false;  // recovery is over
   std::string disk_told_;                                     // background thread only
 
   std::mutex results_mutex_;

@@ -235,9 +235,10 @@ Result<SpaceInfo> EngineImpl::space() {
   info.total_bytes = usable_bytes(superblock_.size_bytes);
   info.free_bytes = free_of(info.total_bytes);
   info.available_bytes = std::min(info.free_bytes, free_of(usable_bytes(size_now_)));
-  // Inodes are catalog records, not made in advance: as many as could be if each took half a KiB.
+  // Inodes are catalog records, not made in advance: as many as could be if each took half a KiB of
+  // what the disk below has left.
   constexpr std::uint64_t kBytesPerInode = 512;
-  info.free_inodes = info.free_bytes / kBytesPerInode;
+  info.free_inodes = disk_is_full_ ? 0 : info.available_bytes / kBytesPerInode;
   info.total_inodes = catalog_->totals().inodes + info.free_inodes;
   return info;
 }

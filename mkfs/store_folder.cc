@@ -16,12 +16,19 @@ namespace stdfs = std::filesystem;
 
 constexpr std::string_view kSuperblockName = "superblock";
 constexpr std::string_view kLockName = "lock";
-constexpr std::array<std::string_view, 12> kParts = {"catalog",          "log",
-                                                     "segments",         "ballast",
-                                                     kClusterFile,       kSecretFile,
-                                                     kUnfinishedFile,    kLogMarkFile,
-                                                     kNextLogMarkFile,   kSecondCatalogFolder,
-                                                     kSecondCatalogMark, kDoubtedCatalogMark};
+constexpr std::array<std::string_view, 13> kParts = {"catalog",
+                                                     "log",
+                                                     "segments",
+                                                     "ballast",
+                                                     "spare",
+                                                     kClusterFile,
+                                                     kSecretFile,
+                                                     kUnfinishedFile,
+                                                     kLogMarkFile,
+                                                     kNextLogMarkFile,
+                                                     kSecondCatalogFolder,
+                                                     kSecondCatalogMark,
+                                                     kDoubtedCatalogMark};
 /// mke2fs(8) makes it in the root of a file system; it is nobody's data while it is empty.
 constexpr std::string_view kLostAndFound = "lost+found";
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/store/ballast.h"
+
 namespace kvsyncfs {
 namespace {
 
@@ -94,7 +96,9 @@ void Space::unreserve(std::uint64_t bytes) {
 std::uint64_t Space::room_on_disk() const {
   const auto space = disk_.space(directory_);
   if (!space) return ~std::uint64_t{0};
-  return space->available_bytes - std::min(keep_free_bytes_(), space->available_bytes);
+  const std::uint64_t kept = keep_free_bytes_();
+  if (kept > 0 && inodes_left(*space) <= kInodesKept) return 0;
+  return space->available_bytes - std::min(kept, space->available_bytes);
 }
 
 std::uint64_t Space::free_bytes() const {

@@ -29,12 +29,14 @@ DISK, STORE = '320M', '128M'
 
 
 @contextlib.contextmanager
-def _disk(v, kind):
-    """The volume's store lies on a disk of DISK bytes; yields its mount point."""
+def _disk(v, kind, inodes=0):
+    """The volume's store lies on a disk of DISK bytes, with so many inodes if it is said; yields
+    its mount point."""
     inside = v.store
     if kind == 'ext4':
         image = v.root + '/image'
-        make = f'truncate -s {DISK} {image} && mkfs.ext4 -q {image}'
+        few = f'-N {inodes}' if inodes else ''
+        make = f'truncate -s {DISK} {image} && mkfs.ext4 -q {few} {image}'
         made = sh(f'{make} && mount -o loop {image} {inside}')
     else:
         made = sh(f'mount -t tmpfs -o size={DISK} none {inside}')
@@ -142,6 +144,55 @@ def memory_disk_that_others_fill(v):
     """The same on tmpfs."""
     with _disk(v, 'tmpfs') as inside:
         _check_full_disk(v, inside)
+
+
+def _take_inodes(inside):
+    os.makedirs(inside + '/others', exist_ok=True)
+    count = len(os.listdir(inside + '/others'))
+    while code(put, f'{inside}/others/{count}', b'') != 'ENOSPC':
+        count += 1
+
+
+@case(mounted=True, mount=False, check=False, timeout=240)
+def disk_without_inodes(v):
+    """Where others take all inodes of the disk, new files are ENOSPC, df shows none and DEGRADED
+    says which it is; overwriting, fsync, renaming, deleting, unmounting, mounting and a kill go
+    on."""
+    with _disk(v, 'ext4', inodes=2000) as inside:
+        kept = bytearray(os.urandom(4 << 20))
+        write_synced('kept', kept)
+        for i in range(100):
+            put(f'small{i}', b'%d' % i * 100)
+        _take_inodes(inside)
+        wait_until(lambda: any('inodes' in line for line in _degraded(v)), 10, 'a DEGRADED line')
+        fails('ENOSPC', os.mkdir, 'new')
+        fails('ENOSPC', create, 'new')
+        equal(os.statvfs('.').f_favail, 0, 'inodes that df shows')
+        fd = os.open('kept', os.O_RDWR)
+        for i in range(500):
+            place = i * 7919 % len(kept)
+            kept[place] = i % 256
+            os.pwrite(fd, kept[place : place + 1], place)
+            os.fsync(fd)
+        os.close(fd)
+        names = 'x' * 240, 'y' * 240
+        os.rename('small0', names[0])
+        for i in range(40_000):  # the log goes round, with checkpoints
+            os.rename(names[i % 2], names[1 - i % 2])
+        for i in range(1, 50):
+            os.unlink(f'small{i}')
+        left = sorted([names[0], 'kept'] + [f'small{i}' for i in range(50, 100)])
+        for restart in (v.cold, v.crash):
+            restart()
+            _take_inodes(inside)
+            equal(sorted(os.listdir('.')), left)
+            equal(get('kept'), bytes(kept))
+        sh_ok(f'rm -r {inside}/others')
+        wait_until(lambda: not _degraded(v), 10, 'the end of the DEGRADED line')
+        equal(len(os.listdir(v.store + '/spare')), 16, 'spare files')
+        put('again', b'x' * 100_000)
+        v.cold()
+        equal(get('again'), b'x' * 100_000)
 
 
 @case(mounted=True, mount=False, check=False, timeout=240)

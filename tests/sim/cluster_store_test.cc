@@ -71,7 +71,7 @@ class ClusterStore : public ::testing::Test {
   Result<Superblock> make() { return make(*disk_, cluster_); }
   /// As mkfs does before it tries again.
   static void clear(SimDisk& disk) {
-    for (const char* folder : {"/catalog", "/segments"}) {
+    for (const char* folder : {"/catalog", "/segments", "/spare"}) {
       const auto names = disk.list(kStore + folder);
       if (!names) continue;
       for (const std::string& name : *names)
@@ -140,7 +140,7 @@ TEST_F(ClusterStore, ANewVolumeHasItsFirstNode) {
   ASSERT_TRUE(made) << describe(made.error());
   expect_whole(*disk_, "a");
   const std::vector<std::string> files = {"ballast", "catalog",  "cluster",
-                                          "secret",  "segments", "superblock"};
+                                          "secret",  "segments", "spare",   "superblock"};
   EXPECT_EQ(*disk_->list(kStore), files) << "no log of its own";
   const auto volume = records().volume(deadline());
   EXPECT_EQ(volume->replicas, 3u);

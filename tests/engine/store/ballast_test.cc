@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "tests/lib/memory_disk.h"
 
@@ -10,6 +11,34 @@ namespace kvsyncfs {
 namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20, kDisk = 16 * kMiB, kBallast = 4 * kMiB;
+
+/// Takes so many files.
+class CountedDisk final : public MemoryDisk {
+ public:
+  using MemoryDisk::MemoryDisk;
+  Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode, bool direct) override {
+    const bool is_there = exists(path).value();
+    if (!is_there && inodes_ == 0) return Error(Code::kNoSpace, path);
+    KVSYNCFS_ASSIGN(auto file, MemoryDisk::open(path, mode, direct));
+    if (!is_there) --inodes_;
+    return file;
+  }
+  Status remove(const std::string& path) override {
+    KVSYNCFS_TRY(MemoryDisk::remove(path));
+    ++inodes_;
+    return {};
+  }
+  Result<DiskSpace> space(const std::string& path) override {
+    KVSYNCFS_ASSIGN(DiskSpace space, MemoryDisk::space(path));
+    space.available_inodes = inodes_;
+    return space;
+  }
+  std::uint64_t take_inodes() { return std::exchange(inodes_, 0); }
+  void give_inodes(std::uint64_t count) { inodes_ += count; }
+
+ private:
+  std::uint64_t inodes_ = 1000;
+};
 
 class BallastOfStore : public ::testing::Test {
  protected:
@@ -27,7 +56,7 @@ class BallastOfStore : public ::testing::Test {
     return file->write_at(0, as_bytes(std::string(size, 'x')));
   }
 
-  MemoryDisk disk_{kDisk};
+  CountedDisk disk_{kDisk};
   Ballast ballast_{disk_, "store", kBallast};
 };
 
@@ -53,6 +82,38 @@ TEST_F(BallastOfStore, GuardedAllocationOnAFullDiskGivesItUpAndSucceeds) {
   ASSERT_TRUE(file);
   EXPECT_TRUE((*file)->allocate(2 * kMiB));
   EXPECT_FALSE(ballast_.is_there());
+}
+
+TEST_F(BallastOfStore, GuardedFileOnADiskWithoutInodesTakesASpareOneAndNoBytes) {
+  ASSERT_TRUE(ballast_.make());
+  const std::uint64_t others = disk_.take_inodes();
+  EXPECT_EQ(disk_.open("store/of a user", OpenMode::kCreateNew, false).error().code,
+            Code::kNoSpace);
+  for (std::size_t i = 0; i < Ballast::kSpareFiles; ++i)
+    ASSERT_TRUE(write(ballast_.guarded(), "store/log" + std::to_string(i), 1));
+  EXPECT_FALSE(ballast_.is_there());
+  EXPECT_TRUE(ballast_.has_bytes());
+  EXPECT_EQ(ballast_.probe(1).error().code, Code::kNoSpace);
+
+  disk_.give_inodes(Ballast::kSpareFiles);
+  ASSERT_TRUE(ballast_.restore(0));
+  EXPECT_FALSE(ballast_.has_inodes()) << "too few for others beside it";
+  EXPECT_TRUE(ballast_.probe(1));
+  disk_.give_inodes(others);
+  ASSERT_TRUE(ballast_.restore(0));
+  EXPECT_TRUE(ballast_.is_there());
+}
+
+TEST_F(BallastOfStore, NextLifeFindsTheSpareFilesThatAreLeft) {
+  ASSERT_TRUE(ballast_.make());
+  Ballast whole(disk_, "store", kBallast), less(disk_, "store", kBallast);
+  ASSERT_TRUE(whole.open());
+  EXPECT_TRUE(whole.is_there());
+  disk_.take_inodes();
+  ASSERT_TRUE(write(whole.guarded(), "store/log", 1));
+  ASSERT_TRUE(less.open());
+  EXPECT_TRUE(less.has_bytes());
+  EXPECT_FALSE(less.has_inodes());
 }
 
 TEST_F(BallastOfStore, UserDataDoNotGetIt) {

@@ -94,8 +94,8 @@ def stacked_mounts_work(v):
         sh_ok('echo new > over/g; cat over/f over/g; umount over')
     needs('busybox')
     sh_ok(
-        'mkdir -p root/bin && cp $(command -v busybox) root/bin/sh && chroot root /bin/sh -c'
-        ' "echo in"'
+        'mkdir -p root/bin && cp $(command -v busybox) root/bin/sh;'
+        'cp --parents $(ldd root/bin/sh | grep -o "/[^ ]*") root; chroot root /bin/sh -c "echo in"'
     )
 
 

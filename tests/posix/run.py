@@ -101,8 +101,10 @@ def reap(root):
         if pid == 0:
             return ended
         ended[pid] = status
-        with open(os.path.join(root, f'exit.{pid}'), 'w', encoding='ascii') as note:
+        unfinished = os.path.join(root, 'note')
+        with open(unfinished, 'w', encoding='ascii') as note:
             note.write(str(os.waitstatus_to_exitcode(status)))
+        os.rename(unfinished, os.path.join(root, f'exit.{pid}'))  # a case waits for this name
 
 
 def wait_case(child, root, seconds, pipe):

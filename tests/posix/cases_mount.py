@@ -393,7 +393,7 @@ def help_says_what_the_man_page_says(v):
         entries.update({word: body for word in words})
     listed = text[text.index('Options:') : text.index('Words of')]
     offered = re.findall(r'^  ([a-z_]+)[ =]', listed, re.M)
-    for line in re.findall(r'^  ([a-z_, ]+):', listed, re.M):
+    for line in re.findall(r'^  ([a-z_]+(?:, [a-z_]+)+):', listed, re.M):
         offered += line.split(', ')
     equal(sorted(offered), sorted(entries))
     for name, value in {'write_buffer': '64M', 'timeout': '15', 'log_level': 'info'}.items():

@@ -109,7 +109,8 @@ Result<bool> EngineImpl::may_hold(const LockRange& range) {
 Status EngineImpl::unlock(const LockRange& range) {
   if (!cluster_) return {};
   KVSYNCFS_ASSIGN(const bool held, may_hold(range));
-  if (!held) return {};
+  // Nor does a session hold what it held before its end, and its bytes are not there for others.
+  if (!held) return may_answer();
   KVSYNCFS_TRY(flush(range.inode));
   const auto released =
       commit_one(ReleaseLockCommand{range.inode, range.kind, range.owner, range.start, range.end});

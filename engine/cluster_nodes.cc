@@ -4,6 +4,7 @@
 
 #include "engine/cluster/etcd_access.h"
 #include "engine/cluster/membership.h"
+#include "engine/cluster/node_orders.h"
 #include "engine/cluster/volume_record_store.h"
 #include "engine/cluster_store.h"
 
@@ -18,11 +19,15 @@ Result<std::vector<ClusterNode>> list_cluster_nodes(Clock& clock, etcd::EtcdClie
   Membership membership(client, clock, config.volume);
   const Status read = membership.refresh(until_ns);
   if (!read) return with_endpoints(config, read.error());
+  const auto orders = NodeOrderStore(client, config.volume).read(until_ns);
+  if (!orders) return with_endpoints(config, orders.error());
   const auto map = membership.map();
   std::vector<ClusterNode> nodes;
   for (NamedNode& named : *known) {
     const Member* member = map->find(named.record.id);
     ClusterNode node{std::move(named.name), std::move(named.record), std::nullopt};
+    node.is_draining = orders->draining.contains(node.name);
+    node.is_maintained = orders->maintained.contains(node.name);
     if (member != nullptr)
       node.member =
           NodeState{member->addresses, member->capacity_bytes, member->free_bytes, member->version};

@@ -30,6 +30,8 @@ struct ClusterNode {
   std::string name;
   NodeRecord record;
   std::optional<NodeState> member;  ///< nothing: it is away
+  bool is_draining = false;         ///< its copies are being made elsewhere
+  bool is_maintained = false;       ///< its absence is planned
 };
 
 /// All nodes of the volume, by id, as they are now or were within a lease. A node whose

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,6 +19,7 @@
 #include "engine/cluster/cuts.h"
 #include "engine/cluster/durable_positions.h"
 #include "engine/cluster/membership.h"
+#include "engine/cluster/node_orders.h"
 #include "engine/cluster/volume_record_store.h"
 #include "engine/cluster_seams.h"
 #include "engine/lock_waits.h"
@@ -55,13 +57,25 @@ class OpenHandles {
   std::deque<InodeId> news_;                       // orphans of which something is to be said
 };
 
+/// So many bytes a second are copied unless an operator says otherwise: users' work goes on.
+inline constexpr std::uint64_t kHealRateBytes = 64u << 20;
+
 /// A segment on its way to a node that takes the place of one that is gone. The healing task's own.
 struct HealJob {
   SegmentId segment;
-  NodeId target;
+  NodeId target;                    ///< 0: those that stay are enough
   std::uint64_t page = 0, end = 0;  ///< the next batch's, and of the segment
   SetHoldersCommand result;         ///< committed when all of it has arrived
-  std::size_t copies = 0;           ///< that live now
+  std::size_t copies = 0;           ///< that live now, leaving ones among them
+  bool is_needed = false;           ///< a node has to get a copy
+};
+
+/// NodeOrders, by number, of nodes that there are.
+struct OrdersById {
+  std::set<NodeId> draining, maintained;
+  std::map<NodeId, SessionId> replaced;
+  std::set<NodeId> given_up;  ///< away for longer than is borne, or replaced
+  std::optional<std::uint64_t> heal_rate_bytes;
 };
 
 struct ClusterParts {
@@ -96,8 +110,13 @@ struct ClusterParts {
 
   std::map<NodeId, std::string> names;  ///< known to the task that ends dead sessions
 
+  NodeOrderStore order_store;
+  std::mutex orders_mutex;  ///< a leaf
+  OrdersById orders;        ///< as the healing task read them last
+
   // The healing task's own.
   std::optional<HealJob> heal;
+  std::uint64_t orders_due_ns = 0;
   std::map<NodeId, std::uint64_t> away_since_ns;
   std::map<SegmentId, std::uint64_t> heal_not_before_ns;  ///< of those that failed lately
   std::atomic<std::uint64_t> at_risk = 0;                 ///< segments that lack a holder

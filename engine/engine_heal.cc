@@ -2,7 +2,9 @@
 //
 // The first holder that lives sees to a segment: it sends the batches to another node as they are,
 // and then says in the catalog who has it now. A copy that was not finished is nobody's and goes
-// with the next start of that node. ARCHITECTURE.md, "Replicate, then commit".
+// with the next start of that node. A node that is drained counts as gone, but its copies are there
+// to be read; one whose absence is planned counts as there. ARCHITECTURE.md, "Replicate, then
+// commit".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,66 +18,137 @@ namespace kvsyncfs {
 namespace {
 constexpr std::uint64_t kTickNs = 1'000'000'000;
 constexpr std::uint64_t kRetryNs = 30'000'000'000;  // others have their turn before
-constexpr std::uint64_t kRateBytes = 64u << 20;     // a second, so that users' work goes on
 }  // namespace
+
+/// As the operator wants it of nodes that there are. The last word holds while etcd is silent.
+void EngineImpl::refresh_orders() {
+  const std::uint64_t now_ns = clock_.boot_ns();
+  if (now_ns < cluster_->orders_due_ns) return;
+  cluster_->orders_due_ns = now_ns + kTickNs;
+  const std::uint64_t until_ns = now_ns + options_.timeout_ns / 3;
+  const auto orders = cluster_->order_store.read(until_ns);
+  if (!orders) return;
+  OrdersById by_id;
+  by_id.heal_rate_bytes = orders->heal_rate_bytes;
+  if (!orders->draining.empty() || !orders->maintained.empty() || !orders->replaced.empty()) {
+    const auto nodes = cluster_->records.nodes(until_ns);
+    if (!nodes) return;
+    for (const auto& [name, record] : *nodes) {
+      if (orders->draining.contains(name)) by_id.draining.insert(record.id);
+      if (orders->maintained.contains(name)) by_id.maintained.insert(record.id);
+      const auto replaced = orders->replaced.find(name);
+      if (replaced != orders->replaced.end()) by_id.replaced[record.id] = {replaced->second};
+    }
+  }
+  cluster_->segments.set_draining(by_id.draining);
+  std::lock_guard lock(cluster_->orders_mutex);
+  cluster_->orders = std::move(by_id);
+}
+
+/// Who is away, and for how long already.
+void EngineImpl::note_absences(OrdersById& orders) {
+  const std::uint64_t now_ns = clock_.boot_ns();
+  auto& away = cluster_->away_since_ns;
+  for (const auto& [node, session] : catalog_->sessions()) {
+    if (session.lives()) {
+      away.erase(node);
+      continue;
+    }
+    std::uint64_t& since_ns = away.try_emplace(node, now_ns).first->second;
+    if (is_removed(node)) {
+      orders.given_up.insert(node);
+      continue;
+    }
+    // The delay begins when the absence is not planned any more.
+    if (orders.maintained.contains(node)) {
+      since_ns = now_ns;
+      continue;
+    }
+    const auto replaced = orders.replaced.find(node);
+    if ((replaced != orders.replaced.end() && replaced->second == session.session) ||
+        now_ns - since_ns >= options_.heal_delay_ns)
+      orders.given_up.insert(node);
+  }
+}
 
 /// What there is to do for one segment; nothing: all its holders are there, another node sees to
 /// it, or it cannot be helped now.
-std::optional<HealJob> EngineImpl::heal_job(SegmentId segment, const SegmentRecord& record) {
+std::optional<HealJob> EngineImpl::heal_job(SegmentId segment, const SegmentRecord& record,
+                                            const OrdersById& orders) {
   const NodeId self = cluster_->seams.node;
   const std::uint64_t now_ns = clock_.boot_ns();
   HealJob job;
   job.segment = job.result.segment = segment;
-  std::optional<NodeId> first;
+  std::optional<NodeId> first, first_leaving;
+  std::size_t leaving = 0;
   for (const NodeId holder : record.holders) {
-    const auto away = cluster_->away_since_ns.find(holder);
-    const bool is_gone = away != cluster_->away_since_ns.end() &&
-                         (now_ns - away->second >= options_.heal_delay_ns || is_removed(holder));
-    if (is_gone) continue;
+    if (orders.given_up.contains(holder)) continue;
+    const bool is_away = cluster_->away_since_ns.contains(holder);
+    if (!is_away) ++job.copies;
+    if (orders.draining.contains(holder)) {
+      ++leaving;
+      if (!is_away && !first_leaving) first_leaving = holder;
+      continue;
+    }
     job.result.holders.push_back(holder);
-    if (away != cluster_->away_since_ns.end()) continue;
-    ++job.copies;
-    if (!first) first = holder;
+    if (!is_away && !first) first = holder;
   }
   const std::size_t stay = job.result.holders.size();
   if (stay == record.holders.size() && stay >= cluster_->seams.replicas) return std::nullopt;
+  job.is_needed = stay < cluster_->seams.replicas;
+  if (stay + leaving < record.holders.size() || stay + leaving < cluster_->seams.replicas)
+    ++cluster_->at_risk;
+  if (!first) first = first_leaving;
   // Who still appends to it has to end that.
   if (record.state == SegmentState::kOpen && !cluster_->away_since_ns.contains(record.owner))
     first = record.owner;
-  ++cluster_->at_risk;
   if (first != self) return std::nullopt;
   const auto not_before = cluster_->heal_not_before_ns.find(segment);
   if (not_before != cluster_->heal_not_before_ns.end() && now_ns < not_before->second)
     return std::nullopt;
-  const bool owner_stays = std::find(job.result.holders.begin(), job.result.holders.end(),
-                                     record.owner) != job.result.holders.end();
-  job.result.owner = owner_stays ? record.owner : self;
   return job;
 }
 
+/// Who owns a segment after the job: who did, if it stays.
+void EngineImpl::choose_owner(HealJob& job, NodeId owner) const {
+  const auto& holders = job.result.holders;
+  const auto stays = [&](NodeId node) {
+    return std::find(holders.begin(), holders.end(), node) != holders.end();
+  };
+  const NodeId self = cluster_->seams.node;
+  job.result.owner = stays(owner) ? owner : stays(self) ? self : holders.front();
+}
+
 std::optional<HealJob> EngineImpl::next_heal_job() {
-  const std::uint64_t now_ns = clock_.boot_ns();
-  for (const auto& [node, session] : catalog_->sessions()) {
-    if (session.lives())
-      cluster_->away_since_ns.erase(node);
-    else
-      cluster_->away_since_ns.try_emplace(node, now_ns);
+  refresh_orders();
+  OrdersById orders;
+  {
+    std::lock_guard lock(cluster_->orders_mutex);
+    orders = cluster_->orders;
   }
+  note_absences(orders);
   std::optional<HealJob> riskiest;
+  NodeId owner;
   const auto segments = catalog_->segments();
   if (!segments) return std::nullopt;
   cluster_->at_risk = 0;
   for (const auto& [id, record] : *segments) {
-    auto job = heal_job(id, record);
-    if (job && (!riskiest || job->copies < riskiest->copies)) riskiest = std::move(job);
+    auto job = heal_job(id, record, orders);
+    if (!job || (riskiest && job->copies >= riskiest->copies)) continue;
+    riskiest = std::move(job);
+    owner = record.owner;
   }
   if (!riskiest) return std::nullopt;
-  riskiest->target = cluster_->segments.place_copy(cluster_->seams.node, riskiest->result.holders);
-  if (riskiest->target.value == 0) {  // degraded() tells
-    cluster_->heal_not_before_ns[riskiest->segment] = now_ns + kRetryNs / 10;
-    return std::nullopt;
+  if (riskiest->is_needed) {
+    riskiest->target =
+        cluster_->segments.place_copy(cluster_->seams.node, riskiest->result.holders);
+    if (riskiest->target.value == 0) {  // degraded() tells
+      cluster_->heal_not_before_ns[riskiest->segment] = clock_.boot_ns() + kRetryNs / 10;
+      return std::nullopt;
+    }
+    riskiest->result.holders.push_back(riskiest->target);
   }
-  riskiest->result.holders.push_back(riskiest->target);
+  choose_owner(*riskiest, owner);
   return riskiest;
 }
 
@@ -93,6 +166,7 @@ Status EngineImpl::copy_batch(HealJob& job) {
       KVSYNCFS_TRY(commit_one(SealSegmentCommand{job.segment, record.length}));
     }
     job.end = record.length / kPageSize;
+    if (job.target.value == 0) job.page = job.end;
   }
   if (job.page < job.end) {
     KVSYNCFS_ASSIGN(AlignedBuffer bytes, store_->read_batch(job.segment, job.page));
@@ -130,7 +204,9 @@ std::uint64_t EngineImpl::heal_step() {
   if (!copied || job->page >= job->end) job.reset();
   if (!copied) return clock_.boot_ns() + kTickNs;
   const std::uint64_t bytes = cluster_->healed_bytes - before;
-  return begun_ns + bytes * 1'000'000'000 / kRateBytes;
+  std::lock_guard lock(cluster_->orders_mutex);
+  return begun_ns +
+         bytes * 1'000'000'000 / cluster_->orders.heal_rate_bytes.value_or(kHealRateBytes);
 }
 
 }  // namespace kvsyncfs

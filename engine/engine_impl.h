@@ -207,7 +207,11 @@ class EngineImpl final : public Engine {
   // engine_heal.cc
   std::uint64_t heal_step();  ///< of the cluster; returns when the next is due
   std::optional<HealJob> next_heal_job();
-  std::optional<HealJob> heal_job(SegmentId segment, const SegmentRecord& record);
+  std::optional<HealJob> heal_job(SegmentId segment, const SegmentRecord& record,
+                                  const OrdersById& orders);
+  void refresh_orders();
+  void note_absences(OrdersById& orders);
+  void choose_owner(HealJob& job, NodeId owner) const;
   Status copy_batch(HealJob& job);
 
   // engine_locks.cc

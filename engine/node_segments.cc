@@ -43,10 +43,16 @@ std::vector<Candidate> NodeSegments::candidates(const ClusterMap& map) const {
     const auto up = up_.find(candidate.node);
     const auto shunned = shunned_until_ns_.find(candidate.node);
     const bool lives = candidate.node == seams_.node || (up != up_.end() && up->second);
+    const bool is_leaving = draining_.contains(candidate.node) && candidate.node != seams_.node;
     const bool is_shunned = shunned != shunned_until_ns_.end() && shunned->second > now_ns;
-    if (lives && !is_shunned) candidates.push_back(candidate);
+    if (lives && !is_shunned && !is_leaving) candidates.push_back(candidate);
   }
   return candidates;
+}
+
+void NodeSegments::set_draining(std::set<NodeId> nodes) {
+  std::lock_guard lock(mutex_);
+  draining_ = std::move(nodes);
 }
 
 Status NodeSegments::check_room() const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "engine/catalog/catalog.h"
@@ -35,6 +36,8 @@ class NodeSegments {
   /// A node that may take a copy of a segment of `owner`'s and is none of `holders`; 0: there is
   /// none.
   NodeId place_copy(NodeId owner, const std::vector<NodeId>& holders);
+  /// These get no new segments and no copies, this node's own new ones excepted.
+  void set_draining(std::set<NodeId> nodes);
   /// Another holder can take new bytes, or none lives that could say no, as of the last
   /// look_at_room(). Errors: kNoSpace.
   Status check_room() const;
@@ -89,6 +92,7 @@ class NodeSegments {
   mutable std::mutex mutex_;  // a leaf; guards the rest
   std::map<NodeId, bool> up_;
   std::map<NodeId, std::uint64_t> shunned_until_ns_;
+  std::set<NodeId> draining_;
   std::uint64_t opened_ = 0;
   std::size_t lacking_ = 0;  // holders that the last segment lacks
 };

@@ -1,0 +1,86 @@
+#include "engine/cluster/node_orders.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "engine/cluster/volume_record_store.h"
+#include "engine/log/etcd/log_keys.h"
+
+namespace kvsyncfs {
+namespace {
+
+constexpr std::int64_t kOrdersMax = 3 * VolumeRecordStore::kNodesMax + 1;
+constexpr std::string_view kDrain = "drain/", kMaintenance = "maintenance/", kReplace = "replace/",
+                           kRate = "rate";
+
+void take(NodeOrders& orders, std::string_view key, const std::string& value) {
+  const auto named = [&key](std::string_view kind) {
+    if (!key.starts_with(kind) || !etcd::is_name(key.substr(kind.size()))) return std::string();
+    return std::string(key.substr(kind.size()));
+  };
+  const auto number = etcd::parse_number(value);
+  if (const std::string node = named(kDrain); !node.empty()) orders.draining.insert(node);
+  if (const std::string node = named(kMaintenance); !node.empty()) orders.maintained.insert(node);
+  if (const std::string node = named(kReplace); !node.empty() && number)
+    orders.replaced[node] = *number;
+  if (key == kRate && number && *number > 0) orders.heal_rate_bytes = number;
+}
+
+}  // namespace
+
+NodeOrderStore::NodeOrderStore(etcd::EtcdClient& client, const std::string& volume)
+    : client_(client), volume_(volume), prefix_(fmt::format("/kvsyncfs/{}/orders/", volume)) {}
+
+Result<NodeOrders> NodeOrderStore::read(std::uint64_t deadline_ns) {
+  const etcd::Range all{prefix_, etcd::end_of_prefix(prefix_), kOrdersMax + 1};
+  KVSYNCFS_ASSIGN(const etcd::RangeReply found, client_.range(all, deadline_ns));
+  if (found.items.size() > static_cast<std::size_t>(kOrdersMax))
+    return Error(Code::kTooBig, fmt::format("volume {}: too many orders", volume_));
+  NodeOrders orders;
+  for (const etcd::KeyValue& item : found.items)
+    if (item.key.starts_with(prefix_))
+      take(orders, std::string_view(item.key).substr(prefix_.size()), item.value);
+  return orders;
+}
+
+Status NodeOrderStore::change(etcd::Operation operation, std::uint64_t deadline_ns) {
+  etcd::Txn txn;
+  txn.success = {std::move(operation)};
+  KVSYNCFS_TRY(client_.txn(txn, deadline_ns));
+  return {};
+}
+
+Status NodeOrderStore::drain(const std::string& node, std::uint64_t deadline_ns) {
+  return change(etcd::Put{fmt::format("{}{}{}", prefix_, kDrain, node), ""}, deadline_ns);
+}
+
+Status NodeOrderStore::end_drain(const std::string& node, std::uint64_t deadline_ns) {
+  return change(etcd::Delete{fmt::format("{}{}{}", prefix_, kDrain, node), {}}, deadline_ns);
+}
+
+Status NodeOrderStore::begin_maintenance(const std::string& node, std::int64_t seconds,
+                                         std::uint64_t deadline_ns) {
+  if (seconds <= 0) return Error(Code::kInvalid, "a maintenance of no length");
+  KVSYNCFS_ASSIGN(const etcd::Lease lease, client_.grant_lease(seconds, deadline_ns));
+  return change(etcd::Put{fmt::format("{}{}{}", prefix_, kMaintenance, node), "", lease.id},
+                deadline_ns);
+}
+
+Status NodeOrderStore::end_maintenance(const std::string& node, std::uint64_t deadline_ns) {
+  return change(etcd::Delete{fmt::format("{}{}{}", prefix_, kMaintenance, node), {}}, deadline_ns);
+}
+
+Status NodeOrderStore::replace(const std::string& node, std::uint64_t session,
+                               std::uint64_t deadline_ns) {
+  return change(etcd::Put{fmt::format("{}{}{}", prefix_, kReplace, node), std::to_string(session)},
+                deadline_ns);
+}
+
+Status NodeOrderStore::set_heal_rate(std::uint64_t bytes_per_second, std::uint64_t deadline_ns) {
+  return change(etcd::Put{fmt::format("{}{}", prefix_, kRate), std::to_string(bytes_per_second)},
+                deadline_ns);
+}
+
+}  // namespace kvsyncfs

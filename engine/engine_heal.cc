@@ -11,6 +11,7 @@
 
 #include "engine/engine_impl.h"
 #include "engine/format/peer_message.h"
+#include "engine/sync/copy_keeper.h"
 #include "engine/sync/waiting_call.h"
 
 namespace kvsyncfs {
@@ -152,6 +153,17 @@ std::optional<HealJob> EngineImpl::next_heal_job() {
   return riskiest;
 }
 
+/// The next batch of the job: this node's copy, or another holder's where that is bad.
+Result<AlignedBuffer> EngineImpl::read_to_heal(const HealJob& job) {
+  auto own = store_->read_batch(job.segment, job.page);
+  if (own) return own;
+  KVSYNCFS_ASSIGN(const SegmentRecord record, catalog_->segment(job.segment));
+  CopyKeeper copies(&cluster_->seams.transport, clock_, *store_, cluster_->seams.node,
+                    options_.timeout_ns / 3);
+  auto read = copies.read_from_others(job.segment, job.page, record.holders);
+  return read ? std::move(read) : std::move(own);
+}
+
 /// One batch of the job, or its end.
 Status EngineImpl::copy_batch(HealJob& job) {
   if (job.end == 0) {
@@ -169,7 +181,7 @@ Status EngineImpl::copy_batch(HealJob& job) {
     if (job.target.value == 0) job.page = job.end;
   }
   if (job.page < job.end) {
-    KVSYNCFS_ASSIGN(AlignedBuffer bytes, store_->read_batch(job.segment, job.page));
+    KVSYNCFS_ASSIGN(AlignedBuffer bytes, read_to_heal(job));
     const auto batch = std::make_shared<AlignedBuffer>(std::move(bytes));
     Call call;
     call.kind = static_cast<std::uint16_t>(PeerRequest::kReplicate);

@@ -212,6 +212,7 @@ class EngineImpl final : public Engine {
   void refresh_orders();
   void note_absences(OrdersById& orders);
   void choose_owner(HealJob& job, NodeId owner) const;
+  Result<AlignedBuffer> read_to_heal(const HealJob& job);
   Status copy_batch(HealJob& job);
 
   // engine_locks.cc

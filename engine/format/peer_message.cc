@@ -75,6 +75,22 @@ std::uint32_t snapshot_checksum(const RecordsWanted& wanted, Bytes piece) {
   return crc32c(piece, crc32c(as_bytes(encode(wanted))));
 }
 
+std::string encode(const BatchSpan& message) {
+  std::string out;
+  Writer w(out);
+  w.u64(message.page);
+  w.u32(message.count);
+  return out;
+}
+
+Result<BatchSpan> decode_batch_span(std::string_view head) {
+  Reader r(head);
+  const BatchSpan message{r.u64(), r.u32()};
+  const bool good = r.done() && message.count > 1 && message.count <= kPagesPerBatchMax + 1;
+  if (!good) return corrupt("span of a batch: bad head");
+  return message;
+}
+
 Result<Acknowledge> decode_acknowledge(std::string_view head) {
   Reader r(head);
   const Acknowledge message{{r.u64()}, {r.u64()}, r.u32()};

@@ -20,6 +20,9 @@ enum class PeerRequest : std::uint16_t {
   kReadPages = 3,     ///< head: PagesWanted; the answer: checksums, and the pages as body
   kOpenSnapshot = 4,  ///< head: SnapshotWanted; the answer: SnapshotOpened
   kReadSnapshot = 5,  ///< head: RecordsWanted; the answer: SnapshotPiece, and records as body
+  kCheckBatch = 6,    ///< head: BatchPlace of any page of it; the answer: BatchSpan, if it is good
+  kReadBatch = 7,     ///< as kCheckBatch, with the batch as body
+  kMendBatch = 8,     ///< head: BatchPlace; body: the batch; the answer is empty
 };
 
 /// The sender applied everything up to here. With the digest of its catalog's history at an earlier
@@ -73,6 +76,12 @@ inline constexpr std::size_t kSnapshotPieceAim = 1u << 20;  ///< bytes, if no re
 inline constexpr std::size_t kSnapshotPieceMax = 4u << 20;  ///< bytes
 /// Of what was asked for and what came: a piece in the place of another one shows.
 std::uint32_t snapshot_checksum(const RecordsWanted& wanted, Bytes piece);
+/// Where a batch lies: its checksum page, and how many pages it has with that.
+struct BatchSpan {
+  std::uint64_t page = 0;
+  std::uint32_t count = 0;
+  bool operator==(const BatchSpan&) const = default;
+};
 
 std::string encode(const Acknowledge& message);
 std::string encode(const BatchPlace& message);
@@ -81,6 +90,7 @@ std::string encode(const SnapshotWanted& message);
 std::string encode(const SnapshotOpened& message);
 std::string encode(const RecordsWanted& message);
 std::string encode(const SnapshotPiece& message);
+std::string encode(const BatchSpan& message);
 /// Errors: kCorrupt.
 Result<Acknowledge> decode_acknowledge(std::string_view head);
 Result<BatchPlace> decode_batch_place(std::string_view head);
@@ -89,6 +99,7 @@ Result<SnapshotWanted> decode_snapshot_wanted(std::string_view head);
 Result<SnapshotOpened> decode_snapshot_opened(std::string_view head);
 Result<RecordsWanted> decode_records_wanted(std::string_view head);
 Result<SnapshotPiece> decode_snapshot_piece(std::string_view head);
+Result<BatchSpan> decode_batch_span(std::string_view head);
 
 /// The answer to kReadPages: one checksum a page, as in a checksum page.
 std::string encode_page_checksums(const std::vector<std::uint32_t>& checksums);

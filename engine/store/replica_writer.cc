@@ -52,6 +52,29 @@ Status ReplicaWriter::write(SegmentId id, std::uint64_t page, Bytes batch) {
   return syncer_.sync();
 }
 
+/// What was good in the batch is written over with the same bytes: a crash in between leaves
+/// nothing worse than it was.
+Status ReplicaWriter::mend(SegmentId id, std::uint64_t page, Bytes batch) {
+  SegmentIndex::Info info;
+  if (!index_.info(id, info)) return Error(Code::kNotFound, fmt::format("segment {}", id.value));
+  const std::uint64_t end = page + batch.size() / kPageSize;
+  if (end < page || end > info.file_bytes / kPageSize)
+    return Error(Code::kInvalid,
+                 fmt::format("segment {} page {}: beyond the segment", id.value, page));
+  KVSYNCFS_ASSIGN(const auto checksums, verify_batch({options_.volume_tag, id, page}, batch));
+  KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
+  if (segment->is_written())
+    return Error(Code::kStale, fmt::format("segment {} is being written", id.value));
+  const bool has_table = segment->has_batch(page, checksums);
+  for (std::uint64_t at = page; !has_table && at < end; ++at)
+    if (segment->find_batch(at))
+      return Error(Code::kStale, fmt::format("segment {} page {}: another batch", id.value, at));
+  KVSYNCFS_TRY(segment->file().write_at(page * kPageSize, batch));
+  KVSYNCFS_TRY(segment->file().sync());
+  if (!has_table) index_.reload(id);
+  return {};
+}
+
 Status ReplicaWriter::append(Replica& replica, std::uint64_t page, Bytes batch,
                              std::span<const std::uint32_t> checksums) {
   Segment& segment = *replica.segment;

@@ -20,6 +20,8 @@ class ReplicaWriter {
 
   /// As SegmentStore::write_replica.
   Status write(SegmentId id, std::uint64_t page, Bytes batch);
+  /// As SegmentStore::mend_batch.
+  Status mend(SegmentId id, std::uint64_t page, Bytes batch);
   /// As SegmentStore::seal_replica.
   Status seal(SegmentId id, std::uint64_t length);
   /// The segment is being removed.

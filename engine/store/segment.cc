@@ -52,6 +52,29 @@ std::uint64_t Segment::batch_end(std::uint64_t length) const {
   return batch != nullptr ? batch->end() * std::uint64_t{kPageSize} : round_up(length, kPageSize);
 }
 
+std::optional<PageRange> Segment::find_batch(std::uint64_t page) const {
+  std::shared_lock lock(table_mutex_);
+  const PageBatch* batch = table_.find(page);
+  if (batch == nullptr) batch = table_.find(page + 1);  // of its checksum page
+  if (batch == nullptr || batch->page > page) return std::nullopt;
+  return PageRange{batch->page, batch->page_count + std::uint64_t{1}};
+}
+
+Result<PageRange> Segment::batch_of(std::uint64_t page) {
+  if (const auto batch = find_batch(page)) return *batch;
+  return bad_page(page, "in no valid batch");
+}
+
+std::optional<std::uint64_t> Segment::next_batch(std::uint64_t page) const {
+  std::shared_lock lock(table_mutex_);
+  const auto batches = table_.batches();
+  const auto next = std::lower_bound(
+      batches.begin(), batches.end(), page,
+      [](const PageBatch& batch, std::uint64_t from) { return batch.page < from; });
+  if (next == batches.end()) return std::nullopt;
+  return next->page;
+}
+
 bool Segment::has_batch(std::uint64_t page, std::span<const std::uint32_t> checksums) const {
   std::shared_lock lock(table_mutex_);
   const PageBatch* batch = table_.find(page + 1);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 
@@ -32,6 +33,12 @@ class Segment {
   /// Where the batch ends that has the byte before `length`; 0 for 0. Bytes.
   std::uint64_t batch_end(std::uint64_t length) const;
 
+  /// The batch that has the page, its checksum page first.
+  std::optional<PageRange> find_batch(std::uint64_t page) const;
+  /// The same; without one the page is counted as damaged. Errors: kCorrupt.
+  Result<PageRange> batch_of(std::uint64_t page);
+  /// Where the first batch begins that begins at the page or behind it.
+  std::optional<std::uint64_t> next_batch(std::uint64_t page) const;
   /// Whether a batch is at that checksum page, with these checksums.
   bool has_batch(std::uint64_t page, std::span<const std::uint32_t> checksums) const;
 

@@ -137,6 +137,17 @@ class SegmentStore {
   /// A batch as it lies in the segment, with its checksum page at `page`, verified. Errors:
   /// kNotFound (no such segment, or no batch there), kCorrupt, kIo.
   virtual Result<AlignedBuffer> read_batch(SegmentId id, std::uint64_t page) = 0;
+  /// The batch that has the page, its checksum page first. Errors: kNotFound (no such segment),
+  /// kCorrupt (no valid batch has it), kIo.
+  virtual Result<PageRange> batch_of(SegmentId id, std::uint64_t page) = 0;
+  /// Where the first batch with a valid checksum page begins, at the page or behind it. Errors:
+  /// kNotFound (no such segment, or no such batch), kIo.
+  virtual Result<std::uint64_t> next_batch(SegmentId id, std::uint64_t page) = 0;
+  /// Writes a batch of a sealed segment anew over a copy of it that is damaged, from a good copy;
+  /// it is on stable storage when this returns. Errors: kNotFound (no such segment), kCorrupt (it
+  /// is not whole, or not of that place), kInvalid (beyond the segment), kStale (another batch is
+  /// there, or the segment is being written), kIo, kReadOnly.
+  virtual Status mend_batch(SegmentId id, std::uint64_t page, Bytes batch) = 0;
   /// Where the batch ends that has the byte before `length`; 0 for 0. Errors: kNotFound, kIo.
   virtual Result<std::uint64_t> batch_end(SegmentId id, std::uint64_t length) = 0;
   /// Seals the segment if it is one of those being appended to; the next append opens another.

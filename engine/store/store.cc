@@ -47,6 +47,23 @@ Result<AlignedBuffer> SegmentStoreImpl::read_batch(SegmentId id, std::uint64_t p
   return segment->read_batch(page);
 }
 
+Result<PageRange> SegmentStoreImpl::batch_of(SegmentId id, std::uint64_t page) {
+  KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
+  return segment->batch_of(page);
+}
+
+Result<std::uint64_t> SegmentStoreImpl::next_batch(SegmentId id, std::uint64_t page) {
+  KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
+  if (const auto next = segment->next_batch(page)) return *next;
+  return Error(Code::kNotFound,
+               fmt::format("segment {}: no batch from page {} on", id.value, page));
+}
+
+Status SegmentStoreImpl::mend_batch(SegmentId id, std::uint64_t page, Bytes batch) {
+  if (options_.read_only) return Error(Code::kReadOnly, options_.directory);
+  return replicas_.mend(id, page, batch);
+}
+
 Result<std::uint64_t> SegmentStoreImpl::batch_end(SegmentId id, std::uint64_t length) {
   KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
   return segment->batch_end(length);

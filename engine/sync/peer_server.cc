@@ -34,6 +34,11 @@ Result<Answer> PeerServer::answer(const Incoming& request) {
       return replicate(request);
     case PeerRequest::kReadPages:
       return read_pages(request);
+    case PeerRequest::kCheckBatch:
+    case PeerRequest::kReadBatch:
+      return read_batch(request, static_cast<PeerRequest>(request.kind) == PeerRequest::kReadBatch);
+    case PeerRequest::kMendBatch:
+      return mend_batch(request);
     default:
       if (others_) return others_(request);
       return Error(Code::kUnsupported, fmt::format("request of kind {}", request.kind));
@@ -44,6 +49,23 @@ Result<Answer> PeerServer::replicate(const Incoming& request) {
   if (!takes_copies_) return Error(Code::kBusy, "this node is still starting");
   KVSYNCFS_ASSIGN(const BatchPlace place, decode_batch_place(request.head));
   KVSYNCFS_TRY(store_.write_replica(place.segment, place.page, request.body.bytes()));
+  return Answer{};
+}
+
+Result<Answer> PeerServer::read_batch(const Incoming& request, bool with_body) {
+  KVSYNCFS_ASSIGN(const BatchPlace place, decode_batch_place(request.head));
+  KVSYNCFS_ASSIGN(const PageRange batch, store_.batch_of(place.segment, place.page));
+  KVSYNCFS_ASSIGN(AlignedBuffer read, store_.read_batch(place.segment, batch.page));
+  Answer answer{encode(BatchSpan{batch.page, static_cast<std::uint32_t>(batch.count)}), {}};
+  if (!with_body) return answer;
+  const auto bytes = std::make_shared<AlignedBuffer>(std::move(read));
+  answer.body = {bytes->bytes(), bytes};
+  return answer;
+}
+
+Result<Answer> PeerServer::mend_batch(const Incoming& request) {
+  KVSYNCFS_ASSIGN(const BatchPlace place, decode_batch_place(request.head));
+  KVSYNCFS_TRY(store_.mend_batch(place.segment, place.page, request.body.bytes()));
   return Answer{};
 }
 

@@ -39,6 +39,8 @@ class PeerServer {
   Result<Answer> answer(const Incoming& request);
   Result<Answer> replicate(const Incoming& request);
   Result<Answer> read_pages(const Incoming& request);
+  Result<Answer> read_batch(const Incoming& request, bool with_body);
+  Result<Answer> mend_batch(const Incoming& request);
 
   SegmentStore& store_;
   const std::uint64_t volume_tag_;

@@ -20,6 +20,7 @@ TEST(PeerMessage, HeadsComeBack) {
   EXPECT_EQ(decode_snapshot_opened(encode(without)).value(), without);
   EXPECT_EQ(decode_records_wanted(encode(RecordsWanted{3, "k"})).value(), (RecordsWanted{3, "k"}));
   EXPECT_EQ(decode_snapshot_piece(encode(SnapshotPiece{8})).value(), SnapshotPiece{8});
+  EXPECT_EQ(decode_batch_span(encode(BatchSpan{9, 1001})).value(), (BatchSpan{9, 1001}));
   const std::vector<std::uint32_t> checksums{1, 0xffffffff, 3};
   EXPECT_EQ(decode_page_checksums(encode_page_checksums(checksums)).value(), checksums);
 }
@@ -33,6 +34,7 @@ TEST(PeerMessage, GoldenBytes) {
       47);
   EXPECT_EQ(encode(SnapshotOpened{3, {9}, 100, 5, 77, "key"}), opened);
   EXPECT_EQ(encode(RecordsWanted{3, "k"}), std::string("\x03\0\0\0\0\0\0\0\x01\0\0\0k", 13));
+  EXPECT_EQ(encode(BatchSpan{0x0102, 3}), std::string("\x02\x01\0\0\0\0\0\0\x03\0\0\0", 12));
 }
 
 TEST(PeerMessage, BadHeadsAreRefused) {
@@ -44,6 +46,9 @@ TEST(PeerMessage, BadHeadsAreRefused) {
   EXPECT_FALSE(decode_pages_wanted(encode(PagesWanted{{3}, 9, kPagesPerBatchMax + 1})));
   EXPECT_FALSE(decode_pages_wanted(encode(PagesWanted{kNoSegment, 9, 1})));
   EXPECT_FALSE(decode_batch_place(encode(BatchPlace{kNoSegment, 9})));
+  for (const std::uint32_t count : {0u, 1u, 1002u})
+    EXPECT_FALSE(decode_batch_span(encode(BatchSpan{9, count}))) << count;
+  EXPECT_FALSE(decode_batch_span(encode(BatchSpan{9, 5}) + "x"));
   EXPECT_FALSE(decode_acknowledge("1234567"));
   const std::string opened = encode(SnapshotOpened{3, {9}, 100, 5, 77, "key"});
   for (std::size_t size = 0; size < opened.size(); ++size)

@@ -182,5 +182,24 @@ TEST_F(SegmentStoreReplica, FinishOfAnotherSegmentChangesNothing) {
   EXPECT_FALSE(known_[p.segment].sealed);
 }
 
+TEST_F(SegmentStoreReplica, AMendedBatchMustBeWholeOfItsPlaceAndSealed) {
+  const Placed placed = append_one("bytes");
+  const auto batch = aligned_bytes(last_.bytes);
+  const std::uint64_t page = last_.page;
+  const auto mend = [&](SegmentId id, std::uint64_t at, Bytes bytes) {
+    const Status mended = copy_->mend_batch(id, at, bytes);
+    return mended ? Code{} : mended.error().code;
+  };
+  EXPECT_EQ(mend(placed.segment, page, batch.bytes()), Code::kStale) << "it is being written";
+  ASSERT_TRUE(copy_->seal_replica(placed.segment, page * kPageSize + last_.bytes.size()));
+  EXPECT_EQ(mend(placed.segment, page, batch.bytes()), Code{});
+  EXPECT_EQ(mend({placed.segment.value + 1}, page, batch.bytes()), Code::kNotFound);
+  EXPECT_EQ(mend(placed.segment, page + 1, batch.bytes()), Code::kInvalid);
+  auto torn = aligned_bytes(last_.bytes);
+  torn.bytes()[kPageSize] ^= std::byte{1};
+  EXPECT_EQ(mend(placed.segment, page, torn.bytes()), Code::kCorrupt);
+  EXPECT_EQ(read_copy(placed).value(), "bytes");
+}
+
 }  // namespace
 }  // namespace kvsyncfs

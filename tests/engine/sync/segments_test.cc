@@ -1,8 +1,11 @@
 // Batches go to the other holders, and pages come from them.
+#include <algorithm>
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "engine/env/real.h"
+#include "engine/sync/copy_keeper.h"
 #include "engine/sync/page_puller.h"
 #include "engine/sync/peer_server.h"
 #include "engine/sync/shipper.h"
@@ -136,6 +139,119 @@ TEST_F(SyncSegments, PullAsksOneHolderWhereThatAnswers) {
   const std::size_t before = self_.calls(kC);
   EXPECT_EQ(pull(p, {kB, kC}).value(), "bytes");
   EXPECT_EQ(self_.calls(kC), before);
+}
+
+class SyncCopies : public SyncSegments {
+ protected:
+  /// An own segment with two batches, sealed on all nodes.
+  void SetUp() override {
+    SyncSegments::SetUp();
+    place_ = append_one("bytes");
+    append_one(random_bytes(3 * kPageSize, 1));
+    ASSERT_TRUE(store_->finish(place_.segment));
+    const std::uint64_t length = known().at(0).length;
+    ASSERT_TRUE(b_->store->seal_replica(place_.segment, length));
+    ASSERT_TRUE(c_->store->seal_replica(place_.segment, length));
+    page_ = place_.segment_offset / kPageSize;
+    start_keeper();
+  }
+  void start_keeper() { keeper_.emplace(&self_, *clock_, *store_, kSelf, 5 * kSecond); }
+  CheckedBatch check(const std::vector<NodeId>& nodes) {
+    return keeper_->check(place_.segment, page_, nodes);
+  }
+  CheckedBatch check_and_mend(const std::vector<NodeId>& nodes) {
+    CheckedBatch checked = check(nodes);
+    keeper_->mend(place_.segment, page_, kAll, checked);
+    return checked;
+  }
+  static std::vector<NodeId> bad_in(const CheckedBatch& checked) {
+    std::vector<NodeId> bad;
+    for (const CheckedCopy& copy : checked.copies)
+      if (copy.is_bad()) bad.push_back(copy.node);
+    return bad;
+  }
+
+  const std::vector<NodeId> kAll{kSelf, kB, kC};
+  Placed place_;
+  std::uint64_t page_ = 0;
+  std::optional<CopyKeeper> keeper_;
+};
+
+TEST_F(SyncCopies, GoodOnesAreToldToBeGood) {
+  const CheckedBatch checked = check(kAll);
+  EXPECT_TRUE(bad_in(checked).empty());
+  EXPECT_EQ(checked.copies.size(), 3u);
+  EXPECT_EQ(checked.batch, (PageRange{page_ - 1, 2}));
+}
+
+TEST_F(SyncCopies, ABadOneIsMendedFromAGoodOne) {
+  damage("b", place_);
+  const CheckedBatch checked = check_and_mend(kAll);
+  EXPECT_EQ(bad_in(checked), std::vector{kB});
+  EXPECT_TRUE(checked.copies[1].is_mended);
+  EXPECT_TRUE(bad_in(check(kAll)).empty());
+  EXPECT_EQ(pull(place_, {kB}).value(), "bytes");
+}
+
+TEST_F(SyncCopies, TheOwnOneIsMendedFromAPeerThatWasNotAskedBefore) {
+  flip(place_.segment, place_.segment_offset + 1);
+  damage("b", place_);
+  const CheckedBatch checked = check_and_mend({kSelf});
+  EXPECT_TRUE(checked.copies[0].is_mended);
+  EXPECT_FALSE(checked.copies[1].is_mended) << "only what was asked for is mended";
+  EXPECT_TRUE(bad_in(check({kSelf})).empty());
+  EXPECT_EQ(read(place_).value(), "bytes");
+}
+
+TEST_F(SyncCopies, ABatchWhoseChecksumPageIsBadIsFoundAndMended) {
+  flip(place_.segment, (page_ - 1) * kPageSize + 8);
+  reopen();  // so that no table in memory knows it
+  ASSERT_TRUE(store_->adopt(known()));
+  start_keeper();
+  EXPECT_EQ(bad_in(check({kSelf})), std::vector{kSelf});
+  EXPECT_TRUE(check_and_mend({kSelf}).copies[0].is_mended);
+  EXPECT_EQ(read(place_).value(), "bytes");
+}
+
+TEST_F(SyncCopies, WhereAllAreBadNothingIsWritten) {
+  flip(place_.segment, place_.segment_offset + 1);
+  damage("b", place_);
+  damage("c", place_);
+  const CheckedBatch checked = check_and_mend(kAll);
+  EXPECT_EQ(bad_in(checked), kAll);
+  for (const CheckedCopy& copy : checked.copies) EXPECT_FALSE(copy.is_mended);
+}
+
+TEST_F(SyncCopies, ABatchIsReadFromTheOneThatHasItWhole) {
+  const auto good = store_->read_batch(place_.segment, page_ - 1);
+  ASSERT_TRUE(good);
+  flip(place_.segment, place_.segment_offset + 1);
+  damage("b", place_);
+  const auto read = keeper_->read_from_others(place_.segment, page_ - 1, kAll);
+  ASSERT_TRUE(read) << describe(read.error());
+  EXPECT_TRUE(std::ranges::equal(read->bytes(), good->bytes()));
+  damage("c", place_);
+  EXPECT_EQ(keeper_->read_from_others(place_.segment, page_ - 1, kAll).error().code,
+            Code::kCorrupt);
+  EXPECT_EQ(keeper_->read_from_others(place_.segment, page_ - 1, {}).error().code, Code::kNotFound);
+}
+
+TEST_F(SyncCopies, TheBatchBehindABadOneIsFound) {
+  const std::uint64_t first = page_ - 1, second = first + 2;
+  EXPECT_EQ(store_->next_batch(place_.segment, first).value(), first);
+  EXPECT_EQ(store_->next_batch(place_.segment, first + 1).value(), second);
+  EXPECT_EQ(store_->next_batch(place_.segment, second + 1).error().code, Code::kNotFound);
+  flip(place_.segment, first * kPageSize + 8);
+  reopen();  // so that no table in memory knows it
+  ASSERT_TRUE(store_->adopt(known()));
+  EXPECT_EQ(store_->next_batch(place_.segment, first).value(), second);
+}
+
+TEST_F(SyncCopies, WhoIsNotReachedIsNotCalledBad) {
+  net_.down.insert(kC);
+  const CheckedBatch checked = check(kAll);
+  EXPECT_TRUE(bad_in(checked).empty());
+  EXPECT_FALSE(checked.copies[2].status);
 }
 
 TEST_F(SyncSegments, PullSaysWhatTheHoldersSay) {

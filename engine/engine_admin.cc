@@ -6,10 +6,17 @@
 namespace kvsyncfs {
 
 namespace {
-constexpr int kAttemptsMax = 8;  // against the cleaner
-}
+constexpr int kAttemptsMax = 8;                     // against the cleaner
+constexpr std::uint64_t kWarmBytesMax = 16u << 20;  // of one step
+constexpr std::size_t kWarmExtentsMax = 4096;
+constexpr std::uint64_t kStepMaxNs = 2'000'000'000;  // an unmount waits for it
+}  // namespace
 
 EngineAdmin& EngineImpl::admin() { return *admin_; }
+
+bool EngineImpl::Admin::is_over(std::uint64_t begun_ns) const {
+  return engine_.closed_ || engine_.clock_.boot_ns() - begun_ns >= kStepMaxNs;
+}
 
 Result<Entry> EngineImpl::Admin::find_file(std::string_view path) {
   while (path.starts_with('/')) path.remove_prefix(1);
@@ -88,6 +95,60 @@ Result<std::vector<LocatedExtent>> EngineImpl::Admin::places_of(InodeId inode, s
     if (status) return places;
     if (status.error().code != Code::kNotFound || attempt == kAttemptsMax) return status.error();
   }
+}
+
+/// Pages of the extent from file offset `from` on that are not in memory yet; returns their bytes.
+Result<std::uint64_t> EngineImpl::Admin::warm_extent(const LocatedExtent& extent,
+                                                     std::uint64_t from, std::uint64_t length_max) {
+  const std::uint64_t at = extent.segment_offset + (from - extent.file_offset);
+  const std::uint64_t length = std::min(length_max, extent.file_offset + extent.length - from);
+  const std::uint64_t end = round_up(at + length, kPageSize) / kPageSize;
+  PooledBuffer buffer(engine_.chunks_);
+  std::uint64_t pulled = 0;
+  for (std::uint64_t page = at / kPageSize; page < end;) {
+    if (engine_.pages_.contains({extent.segment, page})) {
+      ++page;
+      continue;
+    }
+    const auto wanted = std::min<std::uint64_t>(end - page, Readahead::kChunkPagesMax);
+    const MutableBytes chunk = buffer.bytes().first(wanted * kPageSize);
+    KVSYNCFS_ASSIGN(const std::size_t count,
+                    engine_.misses_->load_some(extent.segment, page, chunk));
+    for (std::size_t i = 0; i < count; ++i)
+      engine_.pages_.insert({extent.segment, page + i}, chunk.subspan(i * kPageSize, kPageSize));
+    pulled += count * kPageSize;
+    page += count;
+  }
+  return pulled;
+}
+
+Result<WarmStep> EngineImpl::Admin::warm(std::string_view path, std::uint64_t offset) {
+  KVSYNCFS_ASSIGN(const Entry file, find_file(path));
+  WarmStep step;
+  step.size_bytes = file.attributes.size;
+  step.memory_bytes = engine_.pages_.size_bytes();
+  const std::uint64_t begun_ns = engine_.clock_.boot_ns();
+  const std::uint64_t end = offset + kWarmBytesMax;
+  for (int attempt = 1;; ++attempt) {
+    KVSYNCFS_ASSIGN(const auto places, places_of(file.inode, offset, kWarmExtentsMax));
+    Status status{};
+    step.next = 0;
+    for (const LocatedExtent& extent : places) {
+      const std::uint64_t from = std::max(offset, extent.file_offset);
+      if (from >= end && step.next == 0) step.next = from;  // all before is a hole
+      if (from >= end || (step.next != 0 && is_over(begun_ns))) break;
+      step.next = std::min(end, extent.file_offset + extent.length);
+      if (extent.segment == kNoSegment) continue;
+      const auto pulled = warm_extent(extent, from, end - from);
+      if (!pulled) status = pulled.error();
+      if (!pulled) break;
+      step.pulled_bytes += *pulled;
+    }
+    if (status) break;
+    if (status.error().code != Code::kNotFound || attempt == kAttemptsMax) return status.error();
+  }
+  if (step.next >= step.size_bytes) step.next = 0;
+  return step;
 }
 
 void EngineImpl::Admin::learn_names(const std::set<NodeId>& nodes) {

@@ -8,6 +8,7 @@
 
 #include "engine/engine_admin.h"
 #include "engine/engine_impl.h"
+#include "engine/sync/copy_keeper.h"
 
 namespace kvsyncfs {
 
@@ -15,8 +16,20 @@ class EngineImpl::Admin final : public EngineAdmin {
  public:
   explicit Admin(EngineImpl& engine) : engine_(engine) {}
 
+  // engine_admin.cc
   Result<FileLocation> locate(std::string_view path, std::uint64_t offset,
                               std::size_t count_max) override;
+  Result<WarmStep> warm(std::string_view path, std::uint64_t offset) override;
+
+  // engine_admin_copies.cc
+  Result<VerifyStep> verify(std::string_view path, std::uint64_t offset) override;
+  Result<ScrubStep> scrub(ScrubPlace from) override;
+
+  // engine_admin_heal.cc
+  Result<HealReport> heal() override;
+  Status set_heal_rate(std::uint64_t bytes_per_second) override;
+  Status heal_now() override;
+  Result<LostFiles> lost() override;
 
  private:
   /// A regular file. Errors: as locate().
@@ -27,6 +40,34 @@ class EngineImpl::Admin final : public EngineAdmin {
   std::vector<NodeView> views_of(const std::set<NodeId>& nodes);
   /// Asks etcd for names that are not known yet. One that cannot be learned now stays empty.
   void learn_names(const std::set<NodeId>& nodes);
+
+  Result<std::uint64_t> warm_extent(const LocatedExtent& extent, std::uint64_t from,
+                                    std::uint64_t length_max);
+
+  NodeId self() const;
+  CopyKeeper keeper() const;
+  /// Whether a step that began then has lasted long enough, or the engine closes.
+  bool is_over(std::uint64_t begun_ns) const;
+  /// Pages from there to the next batch that this node knows of; 0: it knows of none.
+  std::uint64_t pages_to_next(SegmentId segment, std::uint64_t page) const;
+  /// Reads copies of the batch that has the page and tells what is bad of them, after mending.
+  /// Returns the batch, or nothing where nobody has it whole.
+  std::optional<PageRange> look_after(SegmentId segment, std::uint64_t page,
+                                      const std::vector<NodeId>& asked,
+                                      const std::vector<NodeId>& holders, std::vector<BadCopy>& bad,
+                                      std::set<NodeId>& unchecked);
+  Result<std::vector<std::string>> paths_at(SegmentId segment, PageRange pages) const;
+  /// Whether the node holds the segment no more: it was removed, or moved away.
+  Result<bool> is_gone(const BadCopy& copy) const;
+  /// Of what no copy could mend: who has to be told.
+  Status name_files(std::vector<BadCopy>& bad) const;
+
+  bool is_lost(SegmentId id, const SegmentRecord& record,
+               const std::map<NodeId, SessionRecord>& sessions) const;
+  OrdersById orders() const;
+  static void count_copies(const SegmentRecord& record, std::uint64_t bytes,
+                           const std::map<NodeId, SessionRecord>& sessions, std::size_t replicas,
+                           HealReport& report);
 
   EngineImpl& engine_;
   std::mutex names_mutex_;  // held over a call of etcd

@@ -74,12 +74,91 @@ Result<json::object> locate(EngineAdmin& admin, const Arguments& arguments) {
                       {"nodes", to_json(location.nodes)}};
 }
 
+Result<json::object> warm(EngineAdmin& admin, const Arguments& arguments) {
+  KVSYNCFS_ASSIGN(const WarmStep step,
+                  admin.warm(arguments.text("path"), arguments.number("offset")));
+  return json::object{{"size_bytes", step.size_bytes},
+                      {"next", step.next},
+                      {"pulled_bytes", step.pulled_bytes},
+                      {"memory_bytes", step.memory_bytes}};
+}
+
+json::array to_json(const std::vector<BadCopy>& bad) {
+  json::array array;
+  for (const BadCopy& copy : bad)
+    array.push_back(json::object{{"node", copy.node.value},
+                                 {"segment", copy.segment.value},
+                                 {"page", copy.page},
+                                 {"count", copy.count},
+                                 {"why", copy.why},
+                                 {"mended", copy.is_mended},
+                                 {"paths", json::value_from(copy.paths)}});
+  return array;
+}
+
+Result<json::object> verify(EngineAdmin& admin, const Arguments& arguments) {
+  KVSYNCFS_ASSIGN(const VerifyStep step,
+                  admin.verify(arguments.text("path"), arguments.number("offset")));
+  return json::object{{"size_bytes", step.size_bytes},
+                      {"next", step.next},
+                      {"bad", to_json(step.bad)},
+                      {"unchecked", to_json(step.unchecked)},
+                      {"nodes", to_json(step.nodes)}};
+}
+
+Result<json::object> scrub(EngineAdmin& admin, const Arguments& arguments) {
+  KVSYNCFS_ASSIGN(const ScrubStep step,
+                  admin.scrub({{arguments.number("segment")}, arguments.number("page")}));
+  return json::object{{"segment", step.next.segment.value}, {"page", step.next.page},
+                      {"done_bytes", step.done_bytes},      {"total_bytes", step.total_bytes},
+                      {"bad", to_json(step.bad)},           {"nodes", to_json(step.nodes)}};
+}
+
+json::object to_json(const SegmentShare& share) {
+  return {{"segments", share.segments}, {"bytes", share.bytes}};
+}
+
+Result<json::object> heal(EngineAdmin& admin, const Arguments&) {
+  KVSYNCFS_ASSIGN(const HealReport report, admin.heal());
+  json::array leaving;
+  for (const HealReport::Leaving& node : report.leaving)
+    leaving.push_back(json::object{
+        {"id", node.node.id.value}, {"name", node.node.name}, {"left", to_json(node.left)}});
+  return json::object{
+      {"at_risk", to_json(report.at_risk)},      {"lost", to_json(report.lost)},
+      {"due_segments", report.due_segments},     {"healed_bytes", report.healed_bytes},
+      {"rate_bytes", report.rate_bytes},         {"delay_ns", report.delay_ns},
+      {"leaving", std::move(leaving)},           {"away", to_json(report.away)},
+      {"maintained", to_json(report.maintained)}};
+}
+
+Result<json::object> heal_rate(EngineAdmin& admin, const Arguments& arguments) {
+  KVSYNCFS_TRY(admin.set_heal_rate(arguments.number("bytes")));
+  return json::object{};
+}
+
+Result<json::object> heal_now(EngineAdmin& admin, const Arguments&) {
+  KVSYNCFS_TRY(admin.heal_now());
+  return json::object{};
+}
+
+Result<json::object> lost(EngineAdmin& admin, const Arguments&) {
+  KVSYNCFS_ASSIGN(const LostFiles files, admin.lost());
+  return json::object{{"lost", to_json(files.lost)},
+                      {"paths", json::value_from(files.paths)},
+                      {"without_path", files.without_path},
+                      {"cut", files.is_cut},
+                      {"nodes", to_json(files.nodes)}};
+}
+
 struct Deed {
   std::string_view name;
   Result<json::object> (*act)(EngineAdmin&, const Arguments&);
 };
 constexpr std::array kDeeds = {
-    Deed{"locate", locate},
+    Deed{"locate", locate}, Deed{"warm", warm},         Deed{"verify", verify},
+    Deed{"scrub", scrub},   Deed{"heal", heal},         Deed{"heal_rate", heal_rate},
+    Deed{"lost", lost},     Deed{"heal_now", heal_now},
 };
 
 Result<json::object> act(EngineAdmin& admin, std::string_view request) {

@@ -2,7 +2,14 @@
 // the rest are its arguments. The answer is an object with "ok", and either "error" (one line) or
 // what was asked. Bytes of paths and names that are not UTF-8 travel as they are. Thread: any.
 //
-//   {"do":"locate","path":P,"offset":N}     FileLocation
+//   {"do":"locate","path":P,"offset":N}         FileLocation
+//   {"do":"warm","path":P,"offset":N}           WarmStep
+//   {"do":"verify","path":P,"offset":N}         VerifyStep
+//   {"do":"scrub","segment":N,"page":N}         ScrubStep
+//   {"do":"heal"}                               HealReport
+//   {"do":"heal_rate","bytes":N}                nothing more
+//   {"do":"heal_now"}                           nothing more
+//   {"do":"lost"}                               LostFiles
 #pragma once
 
 #include <string>

@@ -11,7 +11,12 @@
 
 namespace kvsyncfs {
 
+struct CtlAnswer {
+  std::string text;
+  bool is_good = true;  ///< else what was looked at is not as it should be
+};
+
 /// Errors: those of etcd, of the daemon, and of what is named, each one line for a person.
-Result<std::string> run_ctl(Disk& disk, Clock& clock, const CtlOptions& options);
+Result<CtlAnswer> run_ctl(Disk& disk, Clock& clock, const CtlOptions& options);
 
 }  // namespace kvsyncfs

@@ -4,9 +4,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "engine/base/size_text.h"
 
 namespace kvsyncfs {
 namespace {
+
+constexpr std::int64_t kSecondsMax = 366 * 86'400;
 
 struct Word {
   const char* word;
@@ -17,20 +23,71 @@ struct Word {
 constexpr Word kCommands[] = {
     {"nodes", CtlCommand::kNodes, "", "the nodes of the volume: which are up, where, how large"},
     {"remove", CtlCommand::kRemove, "NODE", "take a node that is lost for good out of the volume"},
+    {"drain", CtlCommand::kDrain, "NODE", "make its copies elsewhere, until it has none"},
+    {"maintenance", CtlCommand::kMaintenance, "NODE", "its absence is planned; --for, --end"},
     {"flush", CtlCommand::kFlush, "", "wait until all that was written here is durable"},
     {"locate", CtlCommand::kLocate, "PATH", "where the bytes of a file are"},
+    {"verify", CtlCommand::kVerify, "PATH", "read all copies of a file, mend bad ones"},
+    {"pull", CtlCommand::kPull, "PATH", "bring a file into this node's memory"},
+    {"scrub", CtlCommand::kScrub, "", "read all copies of this node, mend bad ones"},
+    {"heal", CtlCommand::kHeal, "", "what lacks copies, and how fast they are made"},
+    {"lost", CtlCommand::kLost, "", "files with bytes that no live node has"},
 };
+
+Result<std::uint64_t> parse_rate(std::string_view text) {
+  const auto size = parse_size_text(text);
+  if (!size) return Error(Code::kInvalid, "--rate: " + size.error().detail);
+  if (size->bytes == 0) return Error(Code::kInvalid, fmt::format("--rate: '{}' is no rate", text));
+  return size->bytes;
+}
+
+/// What a command does not take must not be given.
+Status check_options(const CLI::App& app, const CtlOptions& options) {
+  struct Rule {
+    const char* option;
+    CtlCommand command;
+  };
+  constexpr Rule kRules[] = {{"--for", CtlCommand::kMaintenance},
+                             {"--end", CtlCommand::kMaintenance},
+                             {"--cancel", CtlCommand::kDrain},
+                             {"--now", CtlCommand::kHeal},
+                             {"--rate", CtlCommand::kHeal}};
+  for (const Rule& rule : kRules)
+    if (app.count(rule.option) > 0 && options.command != rule.command)
+      return Error(Code::kInvalid, fmt::format("{}: the command takes none", rule.option));
+  if (options.command == CtlCommand::kMaintenance && app.count("--for") + app.count("--end") != 1)
+    return Error(Code::kInvalid, "maintenance needs --for TIME or --end");
+  return {};
+}
 
 }  // namespace
 
+Result<std::int64_t> parse_duration(std::string_view text) {
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  const std::string_view unit(parsed.ptr, static_cast<std::size_t>(end - parsed.ptr));
+  constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
+      {"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86'400}};
+  for (const auto& [name, seconds] : kUnits)
+    if (parsed.ec == std::errc{} && unit == name && number > 0 && number <= kSecondsMax / seconds)
+      return number * seconds;
+  return Error(Code::kInvalid, fmt::format("'{}' is no time: 90s, 30m, 2h, 1d", text));
+}
+
 Result<CtlOptions> parse_ctl_options(std::vector<std::string> arguments) {
   CtlOptions options;
-  std::string command;
+  std::string command, length, rate;
   CLI::App app;
   app.set_help_flag();
   app.add_flag("-h,--help", options.help);
   app.add_flag("-V,--version", options.version);
   app.add_flag("--json", options.json);
+  app.add_flag("--now", options.now);
+  app.add_flag("--cancel", options.cancel);
+  app.add_flag("--end", options.cancel);
+  app.add_option("--for", length);
+  app.add_option("--rate", rate);
   app.add_option("STORE", options.store);
   app.add_option("COMMAND", command);
   app.add_option("ARGUMENT", options.argument);
@@ -48,6 +105,13 @@ Result<CtlOptions> parse_ctl_options(std::vector<std::string> arguments) {
   if (known == std::end(kCommands))
     return Error(Code::kInvalid, fmt::format("'{}' is no command", command));
   options.command = known->command;
+  KVSYNCFS_TRY(check_options(app, options));
+  if (!length.empty()) {
+    KVSYNCFS_ASSIGN(options.seconds, parse_duration(length));
+  }
+  if (!rate.empty()) {
+    KVSYNCFS_ASSIGN(options.rate_bytes, parse_rate(rate));
+  }
   const std::string needed = known->argument;
   if (needed.empty() && !options.argument.empty())
     return Error(Code::kInvalid, fmt::format("'{}': {} takes none", options.argument, command));
@@ -65,6 +129,11 @@ std::string ctl_help() {
          "Looks after a node of a cluster, and after the volume that it is of.\n\n" +
          commands +
          R"(
+  --for TIME       maintenance: how long it may take: 90s, 30m, 2h, 1d
+  --end            maintenance: it is over
+  --cancel         drain: the node stays
+  --rate SIZE      heal: bytes a second that each node may copy: 100M
+  --now            heal: nodes that are away now are not waited for
   --json           one JSON document instead of a table
   -h, --help       this text
   -V, --version    the version

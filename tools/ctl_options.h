@@ -1,7 +1,9 @@
 // The command line of kvsyncfs-ctl. Pure. Thread: values.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/error.h"
@@ -9,10 +11,17 @@
 namespace kvsyncfs {
 
 enum class CtlCommand {
-  kNodes,   ///< asks etcd
-  kRemove,  ///< changes etcd
-  kFlush,   ///< asks the daemon, as the next ones
+  kNodes,  ///< asks etcd, as the next ones
+  kRemove,
+  kDrain,
+  kMaintenance,
+  kFlush,  ///< asks the daemon, as the next ones
   kLocate,
+  kVerify,
+  kPull,
+  kScrub,
+  kHeal,
+  kLost,
 };
 
 struct CtlOptions {
@@ -20,7 +29,14 @@ struct CtlOptions {
   CtlCommand command = CtlCommand::kNodes;
   std::string argument;  ///< PATH or NODE, of a command that takes one
   bool json = false, help = false, version = false;
+  bool now = false;              ///< heal
+  bool cancel = false;           ///< drain, and the end of a maintenance
+  std::int64_t seconds = 0;      ///< maintenance
+  std::uint64_t rate_bytes = 0;  ///< heal, a second; 0: as it is
 };
+
+/// "90", "90s", "30m", "2h", "1d"; whole seconds. Errors: kInvalid.
+Result<std::int64_t> parse_duration(std::string_view text);
 
 /// `arguments` without the program's name. Errors: kInvalid, naming the argument.
 Result<CtlOptions> parse_ctl_options(std::vector<std::string> arguments);

@@ -36,7 +36,9 @@ int run(std::vector<std::string> arguments) {
   const auto disk = make_real_disk();
   const auto clock = make_real_clock();
   const auto answer = run_ctl(*disk, *clock, *options);
-  return answer ? print(*answer) : complain(kFailed, answer.error());
+  if (!answer) return complain(kFailed, answer.error());
+  const int printed = print(answer->text);
+  return answer->is_good ? printed : kFailed;
 }
 
 }  // namespace

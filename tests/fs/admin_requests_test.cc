@@ -111,5 +111,97 @@ TEST_F(Admin, LocateNamesWhatIsNoFile) {
   }
 }
 
+TEST_F(Admin, WarmBringsAFileIntoMemoryOnce) {
+  ASSERT_TRUE(engine_->put("f", as_bytes(std::string(300 * kPageSize, 'v'))));
+  ASSERT_TRUE(engine_->close());
+  open();
+  const json::object request{{"do", "warm"}, {"path", "f"}};
+  json::object said = answer(request);
+  EXPECT_EQ(said.at("pulled_bytes"), 300 * kPageSize);
+  EXPECT_EQ(said.at("size_bytes"), 300 * kPageSize);
+  EXPECT_EQ(said.at("next"), 0);
+  EXPECT_EQ(locate("f").at("extents").as_array()[0].at("pages_in_memory"), 300);
+  EXPECT_EQ(answer(request).at("pulled_bytes"), 0);
+}
+
+TEST_F(Admin, WarmGoesInStepsAndOverHoles) {
+  NewNode node;
+  node.mode = S_IFREG | 0600;
+  const auto file = engine_->create(kRootInode, "f", node);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(engine_->write(file->inode, 0, as_bytes(std::string(20u << 20, 'v'))));
+  ASSERT_TRUE(engine_->write(file->inode, 40u << 20, as_bytes("end")));
+  ASSERT_TRUE(engine_->close());
+  open();
+  std::uint64_t offset = 0, pulled = 0;
+  int steps = 0;
+  do {
+    const json::object said = answer({{"do", "warm"}, {"path", "f"}, {"offset", offset}});
+    ASSERT_TRUE(said.at("ok").as_bool()) << said;
+    offset = said.at("next").to_number<std::uint64_t>();
+    pulled += said.at("pulled_bytes").to_number<std::uint64_t>();
+    ++steps;
+  } while (offset != 0 && steps < 10);
+  EXPECT_EQ(offset, 0u);
+  EXPECT_GE(steps, 2);
+  EXPECT_EQ(pulled, (20u << 20) + kPageSize);
+}
+
+/// A page of the first sealed segment is damaged.
+class DamagedAdmin : public Admin {
+ protected:
+  void SetUp() override {
+    Admin::SetUp();
+    ASSERT_TRUE(engine_->put("a/b", as_bytes(std::string(3 * kPageSize, 'v'))));
+    const json::object extent = locate("a/b").at("extents").as_array()[0].as_object();
+    segment_ = extent.at("segment").to_number<std::uint64_t>();
+    at_ = extent.at("segment_offset").to_number<std::uint64_t>() + kPageSize;
+    ASSERT_TRUE(engine_->close());
+    engine_.reset();
+    char name[32];
+    std::snprintf(name, sizeof name, "%016llx.seg", static_cast<unsigned long long>(segment_));
+    path_ = std::string("store/segments/") + name;
+    auto file = disk_.open(path_, OpenMode::kReadWrite, false);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE((*file)->write_at(at_, as_bytes("x")));
+    file->reset();
+    open();
+  }
+  std::uint64_t segment_ = 0, at_ = 0;
+  std::string path_;
+};
+
+TEST_F(DamagedAdmin, VerifyNamesThePagesAndWhoUsesThem) {
+  const json::object said = answer({{"do", "verify"}, {"path", "a/b"}});
+  ASSERT_EQ(said.at("bad").as_array().size(), 1u) << said;
+  const json::object bad = said.at("bad").as_array()[0].as_object();
+  EXPECT_EQ(bad.at("segment"), segment_);
+  EXPECT_EQ(bad.at("mended"), false);
+  EXPECT_EQ(bad.at("paths"), json::value(json::array{"/a/b"}));
+}
+
+TEST_F(DamagedAdmin, ScrubReadsEverySealedSegment) {
+  const json::object said = answer({{"do", "scrub"}});
+  EXPECT_EQ(said.at("segment"), 0);
+  EXPECT_EQ(said.at("done_bytes"), said.at("total_bytes"));
+  ASSERT_EQ(said.at("bad").as_array().size(), 1u) << said;
+  EXPECT_EQ(said.at("bad").as_array()[0].at("segment"), segment_);
+}
+
+TEST_F(DamagedAdmin, LostNamesFilesWhoseSegmentIsGone) {
+  EXPECT_TRUE(answer({{"do", "lost"}}).at("paths").as_array().empty());
+  ASSERT_TRUE(engine_->close());
+  engine_.reset();
+  ASSERT_TRUE(disk_.remove(path_));
+  open();
+  EXPECT_EQ(answer({{"do", "lost"}}).at("paths"), json::value(json::array{"/a/b"}));
+}
+
+TEST_F(Admin, HealingIsNothingForALoneNode) {
+  for (const char* what : {"heal", "heal_now"})
+    EXPECT_NE(error({{"do", what}}).find("EOPNOTSUPP"), std::string::npos) << what;
+  EXPECT_FALSE(error({{"do", "heal_rate"}, {"bytes", 5}}).empty());
+}
+
 }  // namespace
 }  // namespace kvsyncfs

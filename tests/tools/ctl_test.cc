@@ -2,6 +2,7 @@
 
 #include <boost/json.hpp>
 
+#include "tools/ctl_copies.h"
 #include "tools/ctl_locate.h"
 #include "tools/ctl_nodes.h"
 #include "tools/ctl_options.h"
@@ -27,6 +28,10 @@ TEST(CtlOptions, AStoreACommandAndOptionsInAnyOrder) {
   ASSERT_TRUE(removal);
   EXPECT_EQ(removal->command, CtlCommand::kRemove);
   EXPECT_EQ(removal->argument, "beta");
+  EXPECT_EQ(parse_ctl_options({"/s", "maintenance", "b", "--for", "30m"})->seconds, 1800);
+  EXPECT_TRUE(parse_ctl_options({"/s", "maintenance", "b", "--end"})->cancel);
+  EXPECT_TRUE(parse_ctl_options({"/s", "drain", "b", "--cancel"})->cancel);
+  EXPECT_EQ(parse_ctl_options({"/s", "heal", "--rate", "100M", "--now"})->rate_bytes, 100u << 20);
   EXPECT_TRUE(parse_ctl_options({"--help"})->help);
   EXPECT_TRUE(parse_ctl_options({"-V"})->version);
   EXPECT_NE(ctl_help().find("  nodes "), std::string::npos);
@@ -41,6 +46,14 @@ TEST(CtlOptions, ErrorsNameTheArgument) {
       {{"/s", "remove"}, "NODE"},
       {{"/s", "locate"}, "PATH"},
       {{"/s", "locate", "a", "b"}, "b"},
+      {{"/s", "drain"}, "NODE"},
+      {{"/s", "maintenance", "b"}, "--for"},
+      {{"/s", "maintenance", "b", "--for", "30m", "--end"}, "--end"},
+      {{"/s", "maintenance", "b", "--for", "soon"}, "'soon'"},
+      {{"/s", "heal", "--rate", "0"}, "--rate"},
+      {{"/s", "heal", "--rate", "50%"}, "'50%'"},
+      {{"/s", "nodes", "--now"}, "--now"},
+      {{"/s", "heal", "--cancel"}, "--cancel"},
       {{"/s", "nodes", "--frobnicate"}, "--frobnicate"}};
   for (const auto& [words, named] : cases) {
     const auto options = parse_ctl_options(words);
@@ -70,6 +83,28 @@ TEST_F(CtlNodes, ATableWithAStarAtTheOwnNode) {
             "NODE    ID  RACK  STATE   ADDRESSES                     CAPACITY  FREE     VERSION\n"
             "alpha*  1   r1    member  10.0.0.1:7420,[fd00::1]:7420  1 MiB     1.5 KiB  0.1.0\n"
             "b       12  -     away    -                             -         -        -\n");
+}
+
+TEST(CtlOptions, TimesHaveAUnitAndABound) {
+  EXPECT_EQ(parse_duration("90").value(), 90);
+  EXPECT_EQ(parse_duration("90s").value(), 90);
+  EXPECT_EQ(parse_duration("2h").value(), 7200);
+  EXPECT_EQ(parse_duration("1d").value(), 86'400);
+  for (const char* bad : {"", "0", "-5m", "5w", "m", "9999999d", "1 h"})
+    EXPECT_FALSE(parse_duration(bad)) << bad;
+}
+
+TEST_F(CtlNodes, StateTellsWhatAnOperatorWantsOfANode) {
+  nodes_[0].is_draining = nodes_[1].is_draining = nodes_[1].is_maintained = true;
+  const std::string table = nodes_table(config_, nodes_, {{{1}, 3}});
+  EXPECT_NE(table.find("member, draining (3 segments left)  "), std::string::npos) << table;
+  EXPECT_NE(table.find("away, maintenance, draining "), std::string::npos) << table;
+  EXPECT_NE(nodes_table(config_, nodes_, {{{1}, 0}}).find("member, drained  "), std::string::npos);
+  const auto document = boost::json::parse(nodes_json(config_, nodes_, {{{1}, 3}})).as_object();
+  const auto& alpha = document.at("nodes").as_array()[0].as_object();
+  EXPECT_EQ(alpha.at("draining"), true);
+  EXPECT_EQ(alpha.at("maintenance"), false);
+  EXPECT_EQ(alpha.at("segments_left"), 3);
 }
 
 TEST_F(CtlNodes, JsonTellsOfAMemberWhatOneThatIsAwayDoesNotTell) {
@@ -119,6 +154,48 @@ TEST(CtlLocate, EachExtentWithWhoHasItAndWhereAReadFindsIt) {
 TEST(CtlLocate, AnAnswerThatTellsNothingIsShownAsSuch) {
   const auto nonsense = boost::json::parse(R"({"extents":[3,{"holders":["x"]}]})").as_object();
   EXPECT_TRUE(location_table("f", nonsense).starts_with("/f: 0 bytes"));
+}
+
+TEST(CtlCopies, ABadCopyIsNamedWithItsNodeAndWhatBecameOfIt) {
+  const auto answer = boost::json::parse(R"({"bad":[
+      {"node":3,"segment":5,"page":4,"count":2,"why":"bad checksum","mended":true,"paths":[]},
+      {"node":0,"segment":6,"page":1,"count":0,"why":"gone","mended":false,"paths":["/a","/b"]}],
+      "nodes":[{"id":3,"name":"beta","lives":true}]})")
+                          .as_object();
+  EXPECT_EQ(bad_copies_text(answer),
+            "beta: segment 5 pages 4 to 5: bad checksum; mended from another copy\n"
+            "segment 6 from page 1: gone; not mended\n  /a\n  /b\n");
+  EXPECT_EQ(left_bad(answer), 1u);
+  EXPECT_EQ(left_bad({}), 0u);
+}
+
+TEST(CtlCopies, HealTellsWhatIsLeftAndHowLongItTakes) {
+  const auto report = boost::json::parse(R"({"at_risk":{"segments":2,"bytes":1048576},
+      "lost":{"segments":1,"bytes":4096},"due_segments":1,"healed_bytes":512,"rate_bytes":1024,
+      "delay_ns":600000000000,"leaving":[{"id":4,"name":"d","left":{"segments":1,"bytes":1048576}}],
+      "away":[{"id":3,"name":"c","lives":false}],"maintained":[{"id":3,"name":"c"}]})")
+                          .as_object();
+  EXPECT_EQ(heal_bytes_left(report), 2u << 20);
+  EXPECT_EQ(heal_text(report, 1 << 20),
+            "at risk: 2 segments, 1 MiB to copy; 1 are due now\n"
+            "without a live copy: 1 segment, 4 KiB; kvsyncfs-ctl lost names the files\n"
+            "drained: d: 1 segment, 1 MiB left\n"
+            "away: c; replaced after 10 min 0 s\n"
+            "absence is planned: c\n"
+            "copied by this node: 512 B; at most 1 KiB/s on each node\n"
+            "1 MiB/s now, about 3 s left\n");
+  EXPECT_EQ(heal_text({}, 0),
+            "at risk: nothing\nwithout a live copy: nothing\n"
+            "copied by this node: 0 B; at most 0 B/s on each node\n");
+}
+
+TEST(CtlCopies, LostNamesFilesAndWhoHadThem) {
+  const auto lost = boost::json::parse(R"({"lost":{"segments":1,"bytes":4096},"paths":["/a"],
+      "without_path":1,"cut":true,"nodes":[{"id":3,"name":"c","lives":false}]})")
+                        .as_object();
+  EXPECT_EQ(lost_text(lost),
+            "1 segment, 4 KiB, held by c (away)\n  /a\n  and 1 without a name\n  and more\n");
+  EXPECT_EQ(lost_text({}), "nothing is lost\n");
 }
 
 }  // namespace

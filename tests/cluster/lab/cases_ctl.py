@@ -1,12 +1,17 @@
 """kvsyncfs-ctl on nodes that are up."""
+import glob
 import json
 import os
 import random
+import time
 
+from cluster import FAILOVER_S
 from jobs import within
 from support import case, check, code, equal, get, loud, put, write_synced
+from volume import wait_until
 
 PAGE = 4096
+HEALED_S = 60
 
 
 def _ctl(node, *words):
@@ -58,3 +63,196 @@ def locate_names_holders_and_who_is_away(c):
     within(30, put, one.path('g'))  # returns when the session has ended
     table = _ctl(one, 'locate', one.path('f'))
     check(f'{gone.name} (away)' in table, table)
+
+
+def _segment_file(node, location):
+    """Path of the file that has the first extent in this node's store, and the place in it."""
+    extent = location['extents'][0]
+    (path,) = glob.glob(os.path.join(node.store, 'segments', f'{extent["segment"]:016x}.seg'))
+    return path, extent['segment_offset']
+
+
+def _seal(c, node):
+    """Nodes seal what they have open when they end."""
+    node.end_in_order()
+    node.mount()
+    c.settle()
+
+
+def _damage(node, location):
+    path, at = _segment_file(node, location)
+    with open(path, 'r+b') as file:
+        file.seek(at + 100)
+        file.write(b'?' * 10)
+        os.fsync(file.fileno())
+
+
+@case(nodes=3, timeout=120)
+def verify_mends_a_bad_copy_from_a_good_one(c):
+    """kvsyncfs-ctl verify finds the node whose copy is damaged and mends it; on any node."""
+    one = c.nodes[0]
+    write_synced(one.path('f'), random.Random(1).randbytes(64 * PAGE))
+    _seal(c, one)
+    seen = _ask(one, 'locate', '/f')
+    equal(_ctl(one, 'verify', '/f'), '', 'what is said of good copies')
+    holders = _names(seen, seen['extents'][0])
+    bad = next(node for node in c.nodes[1:] if node.name in holders)
+    stranger = next(node for node in c.nodes if node.name not in holders)
+    _damage(bad, seen)
+    said = _ctl(stranger, 'verify', '/f')
+    check(said.startswith(f'{bad.name}: segment') and 'mended from another copy' in said, said)
+    equal(_ctl(one, 'verify', '/f'), '', 'after it was mended')
+
+
+@case(nodes=3, timeout=120)
+def scrub_mends_this_nodes_copies(c):
+    """kvsyncfs-ctl scrub reads what the node holds and mends a bad page from another holder; with
+    no good copy left it says which file is hit, goes on behind that, and exits with 1."""
+    one = c.nodes[0]
+    for name in ('f', 'g'):
+        write_synced(one.path(name), random.Random(1).randbytes(64 * PAGE))
+    _seal(c, one)
+    seen = _ask(one, 'locate', '/f')
+    behind = _ask(one, 'locate', '/g')
+    equal(behind['extents'][0]['segment'], seen['extents'][0]['segment'], 'the segment of both')
+    holders = _names(seen, seen['extents'][0])
+    other = next(node for node in c.nodes[1:] if node.name in holders)
+    _damage(one, seen)
+    said = _ctl(one, 'scrub')
+    check(said.startswith(f'{one.name}: segment') and 'mended' in said, said)
+    equal(_ctl(one, 'scrub'), '', 'after it was mended')
+    for node in (one, other):
+        _damage(node, seen)
+    _damage(one, behind)
+    done = one.tool('kvsyncfs-ctl', one.mnt, 'scrub')
+    equal(done.returncode, 1, 'exit status')
+    check('not mended\n  /f\n' in done.stdout, done.stdout)
+    check('mended from another copy' in done.stdout, done.stdout)
+
+
+@case(nodes=3)
+def pull_brings_a_file_into_memory(c):
+    """After kvsyncfs-ctl pull every page of the file is in the node's memory."""
+    one = c.nodes[0]
+    write_synced(one.path('f'), random.Random(1).randbytes(300 * PAGE))
+    holders = _names(*(lambda seen: (seen, seen['extents'][0]))(_ask(one, 'locate', '/f')))
+    away = next(node for node in c.nodes if node.name not in holders)
+    said = _ask(away, 'pull', away.path('f'))
+    equal(said['pulled_bytes'], 300 * PAGE, 'bytes pulled')
+    for extent in _ask(away, 'locate', '/f')['extents']:
+        equal(extent['pages_in_memory'], extent['pages'], 'pages in memory')
+    equal(_ask(away, 'pull', '/f')['pulled_bytes'], 0, 'bytes pulled again')
+
+
+def _holders(node, path):
+    seen = _ask(node, 'locate', path)
+    return [_names(seen, extent) for extent in seen['extents']]
+
+
+@case(nodes=4, timeout=150)
+def drained_node_holds_nothing_any_more(c):
+    """kvsyncfs-ctl drain moves a node's copies elsewhere while all go on; then it can be lost."""
+    one, two, three, four = c.nodes
+    data = {}
+    for number, node in enumerate(c.nodes * 2):
+        data[f'f{number}'] = random.Random(number).randbytes(100_000)
+        write_synced(node.path(f'f{number}'), data[f'f{number}'])
+    _ctl(one, 'drain', four.name)
+    check('drain' in _ctl(one, 'nodes'), 'nodes does not show it')
+
+    def left():
+        leaving = _ask(one, 'heal')['leaving']  # once the order has come
+        return leaving[0]['left']['segments'] if leaving else None
+
+    wait_until(lambda: left() == 0, HEALED_S, 'the node to be empty')
+    check(f'{four.name}' in _ctl(one, 'nodes') and 'drained' in _ctl(one, 'nodes'), 'nodes')
+    for name in data:
+        for holders in _holders(one, '/' + name):
+            check(four.name not in holders and len(holders) == 2, f'{name}: {holders}')
+    equal(_ask(one, 'heal')['at_risk']['segments'], 0, 'segments at risk')
+    four.kill9()
+    for name, want in data.items():
+        equal(within(30, get, two.path(name)), want, name)
+    equal(_ctl(three, 'lost'), 'nothing is lost\n', 'lost')
+    loud(one.tool('kvsyncfs-ctl', one.mnt, 'drain', 'nobody'), 'nobody', 'ENOENT')
+    _ctl(one, 'drain', three.name)
+    _ctl(one, 'drain', three.name, '--cancel')
+    check('drain' not in _ctl(one, 'nodes').split(three.name)[1].split('\n')[0], 'after --cancel')
+
+
+@case(nodes=3, timeout=120)
+def healing_reads_on_from_another_holder(c):
+    """Where the copy of the node that heals is bad, the new one is made from another holder's."""
+    one = c.nodes[0]
+    data = random.Random(1).randbytes(64 * PAGE)
+    write_synced(one.path('f'), data)
+    _seal(c, one)
+    seen = _ask(one, 'locate', '/f')
+    other = next(node for node in c.nodes[1:] if node.name in _names(seen, seen['extents'][0]))
+    new = next(node for node in c.nodes[1:] if node is not other)
+    _damage(one, seen)
+    _ctl(one, 'drain', other.name)
+    wait_until(lambda: other.name not in _holders(one, '/f')[0], HEALED_S, 'the copy to move')
+    equal(_holders(one, '/f'), [sorted([one.name, new.name])], 'holders')
+    other.kill9()
+    equal(within(30, get, new.path('f')), data, 'what the new copy has')
+
+
+@case(nodes=2)
+def drain_that_cannot_end_is_refused(c):
+    """A node is not drained where the others could not hold all copies."""
+    one, two = c.nodes
+    loud(one.tool('kvsyncfs-ctl', one.store, 'drain', two.name), 'ENOSPC', '1 nodes')
+
+
+@case(nodes=3, timeout=150, options='heal_delay=3')
+def maintenance_starts_no_healing(c):
+    """A node whose absence is planned is not replaced; one that is away without a word is."""
+    one, two, _ = c.nodes
+    write_synced(one.path('f'), random.Random(1).randbytes(100_000))
+    (holders,) = _holders(one, '/f')
+    gone = next(node for node in c.nodes[1:] if node.name in holders)
+    _ctl(one, 'maintenance', gone.name, '--for', '10m')
+    gone.end_in_order()
+    check('maintenance' in _ctl(one, 'nodes'), 'nodes does not show it')
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        equal(_holders(one, '/f'), [holders], 'holders during the maintenance')
+        time.sleep(0.5)
+    equal(_ask(one, 'heal')['at_risk']['segments'] > 0, True, 'it is shown to be at risk')
+    _ctl(one, 'maintenance', gone.name, '--end')
+    wait_until(lambda: gone.name not in _holders(one, '/f')[0], HEALED_S, 'healing')
+    equal(len(_holders(one, '/f')[0]), 2, 'copies')
+
+
+@case(nodes=3, timeout=120)
+def heal_now_does_not_wait(c):
+    """kvsyncfs-ctl heal --now replaces who is away at once; --rate changes the cap everywhere."""
+    one, two, _ = c.nodes
+    write_synced(one.path('f'), random.Random(1).randbytes(100_000))
+    (holders,) = _holders(one, '/f')
+    gone = next(node for node in c.nodes[1:] if node.name in holders)
+    gone.kill9()
+    within(30, put, one.path('g'))  # returns when the session has ended
+    check(_ask(one, 'heal')['at_risk']['segments'] > 0, 'nothing at risk')
+    _ctl(one, 'heal', '--now', '--rate', '100M')
+    wait_until(lambda: gone.name not in _holders(one, '/f')[0], HEALED_S, 'healing')
+    wait_until(lambda: _ask(one, 'heal')['at_risk']['segments'] == 0, HEALED_S, 'no risk')
+    equal(_ask(one, 'heal')['rate_bytes'], 100 << 20, 'the cap')
+
+
+@case(nodes=3, timeout=120)
+def lost_names_files_without_a_live_holder(c):
+    """kvsyncfs-ctl lost lists what nobody that lives has, and nothing when a holder is back."""
+    one = c.nodes[0]
+    write_synced(one.path('f'), random.Random(1).randbytes(100_000))
+    (holders,) = _holders(one, '/f')
+    gone = [node for node in c.nodes if node.name in holders]
+    left = next(node for node in c.nodes if node.name not in holders)
+    equal(_ctl(left, 'lost'), 'nothing is lost\n', 'before')
+    for node in gone:
+        node.kill9()
+    wait_until(lambda: _ask(left, 'lost')['paths'], 3 * FAILOVER_S, 'the loss to be seen')
+    equal(_ask(left, 'lost')['paths'], ['/f'], 'paths')
+    gone[0].mount()
+    wait_until(lambda: not _ask(left, 'lost')['paths'], 30, 'the holder to be back')

@@ -81,24 +81,30 @@ std::optional<HealJob> EngineImpl::heal_job(SegmentId segment, const SegmentReco
   HealJob job;
   job.segment = job.result.segment = segment;
   std::optional<NodeId> first, first_leaving;
-  std::size_t leaving = 0;
+  std::vector<NodeId> leaving;
+  std::size_t living = 0;  // of those that stay
   for (const NodeId holder : record.holders) {
     if (orders.given_up.contains(holder)) continue;
     const bool is_away = cluster_->away_since_ns.contains(holder);
     if (!is_away) ++job.copies;
     if (orders.draining.contains(holder)) {
-      ++leaving;
+      leaving.push_back(holder);
       if (!is_away && !first_leaving) first_leaving = holder;
       continue;
     }
     job.result.holders.push_back(holder);
+    if (!is_away) ++living;
     if (!is_away && !first) first = holder;
   }
   const std::size_t stay = job.result.holders.size();
   if (stay == record.holders.size() && stay >= cluster_->seams.replicas) return std::nullopt;
   job.is_needed = stay < cluster_->seams.replicas;
-  if (stay + leaving < record.holders.size() || stay + leaving < cluster_->seams.replicas)
-    ++cluster_->at_risk;
+  const std::size_t known = stay + leaving.size();
+  if (known < record.holders.size() || known < cluster_->seams.replicas) ++cluster_->at_risk;
+  // A copy that leaves goes only when enough nodes that live have one.
+  if (living + (job.is_needed ? 1 : 0) < cluster_->seams.replicas)
+    job.result.holders.insert(job.result.holders.end(), leaving.begin(), leaving.end());
+  if (!job.is_needed && job.result.holders.size() == record.holders.size()) return std::nullopt;
   if (!first) first = first_leaving;
   // Who still appends to it has to end that.
   if (record.state == SegmentState::kOpen && !cluster_->away_since_ns.contains(record.owner))

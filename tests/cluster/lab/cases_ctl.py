@@ -256,3 +256,21 @@ def lost_names_files_without_a_live_holder(c):
     equal(_ask(left, 'lost')['paths'], ['/f'], 'paths')
     gone[0].mount()
     wait_until(lambda: not _ask(left, 'lost')['paths'], 30, 'the holder to be back')
+
+
+@case(nodes=4, timeout=150)
+def two_drained_holders_leave_no_time_with_one_copy(c):
+    """Where all holders of a file are drained, copies go only when as many others are there."""
+    one = c.nodes[0]
+    write_synced(one.path('f'), random.Random(1).randbytes(100_000))
+    (holders,) = _holders(one, '/f')
+    for name in holders:
+        _ctl(one, 'drain', name)
+    seen = []
+
+    def moved():
+        seen.append(_holders(one, '/f')[0])
+        return not set(seen[-1]) & set(holders)
+
+    wait_until(moved, HEALED_S, 'the copies to be elsewhere')
+    check(all(len(each) >= 2 for each in seen), f'holders in turn: {seen}')

@@ -199,10 +199,10 @@ class EngineImpl final : public Engine {
                                                          Position trimmed, std::string* why);
   Status take_catalog(const FetchedCatalog& fetched);
   Result<Answer> answer_peer(const Incoming& request);
-  Status judge_catalog(NodeId peer,
-                       const Acknowledge& message);  ///< kCorrupt: that of the peer is wrong
-  Status
-  doubt_catalog();  ///< this node's is wrong: it ends, and takes another one at the next mount
+  /// Errors: kFenced (that of the peer is wrong).
+  Status judge_catalog(NodeId peer, const Acknowledge& message);
+  /// This node's is wrong: it ends, and takes another one at the next mount.
+  Status doubt_catalog();
 
   // engine_heal.cc
   std::uint64_t heal_step();  ///< of the cluster; returns when the next is due

@@ -15,6 +15,10 @@ constexpr std::int64_t kOrdersMax = 3 * VolumeRecordStore::kNodesMax + 1;
 constexpr std::string_view kDrain = "drain/", kMaintenance = "maintenance/", kReplace = "replace/",
                            kRate = "rate";
 
+std::string prefix_of(const std::string& volume) {
+  return fmt::format("/kvsyncfs/{}/orders/", volume);
+}
+
 void take(NodeOrders& orders, std::string_view key, const std::string& value) {
   const auto named = [&key](std::string_view kind) {
     if (!key.starts_with(kind) || !etcd::is_name(key.substr(kind.size()))) return std::string();
@@ -30,8 +34,15 @@ void take(NodeOrders& orders, std::string_view key, const std::string& value) {
 
 }  // namespace
 
+std::vector<std::string> order_keys(const std::string& volume, const std::string& node) {
+  std::vector<std::string> keys;
+  for (const std::string_view kind : {kDrain, kMaintenance, kReplace})
+    keys.push_back(fmt::format("{}{}{}", prefix_of(volume), kind, node));
+  return keys;
+}
+
 NodeOrderStore::NodeOrderStore(etcd::EtcdClient& client, const std::string& volume)
-    : client_(client), volume_(volume), prefix_(fmt::format("/kvsyncfs/{}/orders/", volume)) {}
+    : client_(client), volume_(volume), prefix_(prefix_of(volume)) {}
 
 Result<NodeOrders> NodeOrderStore::read(std::uint64_t deadline_ns) {
   const etcd::Range all{prefix_, etcd::end_of_prefix(prefix_), kOrdersMax + 1};

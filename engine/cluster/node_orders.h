@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "engine/base/error.h"
 #include "engine/log/etcd/etcd_client.h"
@@ -31,6 +32,10 @@ struct NodeOrders {
   std::optional<std::uint64_t> heal_rate_bytes;   ///< a second
   bool operator==(const NodeOrders&) const = default;
 };
+
+/// Keys of what may have been ordered of a node; they go with it, or the next one of that name
+/// would be drained from its birth.
+std::vector<std::string> order_keys(const std::string& volume, const std::string& node);
 
 class NodeOrderStore {
  public:

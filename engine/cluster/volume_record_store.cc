@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/cluster/node_orders.h"
 #include "engine/log/etcd/log_keys.h"
 
 namespace kvsyncfs {
@@ -246,6 +247,8 @@ Result<NodeId> VolumeRecordStore::remove(const std::string& node, std::uint64_t 
   if (life != nullptr) txn.compares.push_back(version_is(life->value, 0));
   txn.success = {Delete{item->key, {}}, Delete{key("durable/") + node, {}},
                  Put{removal_key(volume_, record.id, node), item->value}};
+  for (const std::string& order : order_keys(volume_, node))
+    txn.success.push_back(Delete{order, {}});
   KVSYNCFS_ASSIGN(const TxnReply reply, client_.txn(txn, deadline_ns));
   if (reply.succeeded) return record.id;
   return Error(Code::kBusy, fmt::format("node {} of volume {} is up, or was some seconds ago: its "

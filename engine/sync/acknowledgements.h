@@ -62,7 +62,7 @@ class Acknowledger {
   ~Acknowledger();
 
   /// What goes along with each acknowledgement, and who is told when a peer says that this node's
-  /// catalog is wrong (kCorrupt). Before the first is sent. Both are called from any thread, under
+  /// catalog is wrong (kFenced). Before the first is sent. Both are called from any thread, under
   /// a lock, and not after the end of this object.
   void carry(std::function<Acknowledge(Position)> compose, std::function<void()> is_wrong);
   /// Changes of `node` up to `position` are applied here.

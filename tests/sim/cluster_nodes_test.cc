@@ -5,6 +5,7 @@
 
 #include "engine/cluster/durable_positions.h"
 #include "engine/cluster/membership.h"
+#include "engine/cluster/node_orders.h"
 #include "engine/cluster/volume_record_store.h"
 #include "engine/log/etcd/etcd_log.h"
 #include "tests/sim/engine_world.h"
@@ -173,6 +174,18 @@ TEST_F(ClusterNodes, TheNameOfARemovedNodeIsGivenAgainAndItsIdIsNot) {
   EXPECT_TRUE(records.confirm(config_, deadline()));
   ASSERT_TRUE(remove("a")) << "and the new one can be removed as well";
   EXPECT_EQ(records.removed(deadline())->size(), 2u);
+}
+
+TEST_F(ClusterNodes, TheNextNodeOfANameHasNoOrdersOfTheRemovedOne) {
+  NodeOrderStore orders(*client_, "v");
+  ASSERT_TRUE(orders.drain("a", deadline()));
+  ASSERT_TRUE(orders.begin_maintenance("a", 60, deadline()));
+  ASSERT_TRUE(orders.replace("a", 77, deadline()));
+  ASSERT_TRUE(orders.drain("b", deadline()));
+  ASSERT_TRUE(remove("a"));
+  const auto left = orders.read(deadline());
+  ASSERT_TRUE(left) << describe(left.error());
+  EXPECT_EQ(*left, (NodeOrders{{"b"}, {}, {}, {}}));
 }
 
 TEST_F(ClusterNodes, WhoIsNotThereOrAloneIsNotRemoved) {

@@ -6,35 +6,13 @@
 #include <thread>
 #include <vector>
 
-#include "engine/engine.h"
-#include "engine/env/real.h"
 #include "tests/lib/gate.h"
-#include "tests/lib/memory_disk.h"
+#include "tests/lib/memory_engine.h"
 
 namespace kvsyncfs {
 namespace {
 
-class KeyValue : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(disk_.make_directory("store"));
-    FormatOptions format;
-    format.store = "store";
-    format.uuid[0] = 1;
-    format.size_bytes = kStoreSizeMin;
-    ASSERT_TRUE(Engine::format(disk_, *clock_, format));
-    EngineOptions options;
-    options.store = "store";
-    auto engine = Engine::open(disk_, *clock_, *random_, options);
-    ASSERT_TRUE(engine) << describe(engine.error());
-    engine_ = std::move(*engine);
-  }
-
-  MemoryDisk disk_;
-  std::unique_ptr<Clock> clock_ = make_real_clock();
-  std::unique_ptr<Random> random_ = make_real_random();
-  std::unique_ptr<Engine> engine_;
-};
+class KeyValue : public MemoryEngine {};
 
 TEST_F(KeyValue, NewKeyIsNotThereBeforeItsValue) {
   const std::string value(10'000, 'v');

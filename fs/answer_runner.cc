@@ -36,6 +36,7 @@ void AnswerRunner::stop() {
     is_stopped_ = true;
   }
   changed_.notify_one();
+  if (event_ >= 0) ::eventfd_write(event_, 1);
   if (thread_.joinable()) thread_.join();
 }
 
@@ -62,17 +63,27 @@ std::vector<AnswerRunner::Completion> AnswerRunner::take_completions() {
   return std::exchange(completions_, {});
 }
 
+std::vector<std::uint64_t> AnswerRunner::take_equal(const std::string& request) {
+  std::vector<std::uint64_t> tickets;
+  std::erase_if(queue_, [&](const Waiting& waiting) {
+    if (waiting.request != request) return false;
+    tickets.push_back(waiting.ticket);
+    return true;
+  });
+  return tickets;
+}
+
 void AnswerRunner::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return is_stopped_ || !queue_.empty(); });
     if (is_stopped_) return;
-    const Waiting next = std::move(queue_.front());
-    queue_.pop_front();
+    const std::string request = queue_.front().request;
+    const std::vector<std::uint64_t> tickets = take_equal(request);
     lock.unlock();
-    std::string answer = answer_(next.request);
+    const std::string answer = answer_(request);
     lock.lock();
-    completions_.push_back({next.ticket, std::move(answer)});
+    for (const std::uint64_t ticket : tickets) completions_.push_back({ticket, answer});
     ::eventfd_write(event_, 1);
   }
 }

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "fs/answer_runner.h"
-#include "fs/barrier_runner.h"
 
 namespace kvsyncfs {
 namespace {
@@ -35,14 +34,18 @@ std::string failure_json(std::string_view reason) {
   return boost::json::serialize(boost::json::object{{"ok", false}, {"error", reason}}) + "\n";
 }
 
-/// One connection: reads a line, perhaps waits for a barrier or a runner, writes the answer.
+std::string barrier_json(const Status& status) {
+  return status ? "{\"ok\":true}\n" : failure_json(describe(status.error()));
+}
+
+/// One connection: reads a line, perhaps waits for a runner, writes the answer.
 struct Client {
   int fd;
   bool is_root;
   SteadyClock::time_point deadline = SteadyClock::now() + kPatience;
   std::string request = {};
-  std::uint64_t ticket = 0;       ///< of the barrier that it waits for
-  std::uint64_t answer_from = 0;  ///< ticket of the JSON request that it waits for
+  AnswerRunner* runner = nullptr;  ///< that it waits for
+  std::uint64_t ticket = 0;        ///< of that one
   std::string answer = {};
   std::size_t sent = 0;
   bool is_done = false;
@@ -52,14 +55,18 @@ struct Client {
     if (!answer.empty()) return POLLOUT;
     return waits() ? short{0} : short{POLLIN};
   }
-  bool waits() const { return ticket != 0 || answer_from != 0; }
+  bool waits() const { return runner != nullptr; }
   std::size_t request_size_max() const {
     return is_root && request.starts_with('{') ? kAdminSizeMax : kRequestSizeMax;
   }
   void reply(std::string text) {
     answer = std::move(text);
     deadline = SteadyClock::now() + kPatience;
-    ticket = answer_from = 0;
+    runner = nullptr;
+  }
+  void wait_for(AnswerRunner& answers) {
+    runner = &answers;
+    ticket = answers.request(request.substr(0, request.find('\n')));
   }
   void receive() {
     std::array<char, kRequestSizeMax + 1> part;
@@ -92,7 +99,7 @@ class RequestServer::Impl {
       : listener_(listener),
         heartbeat_(heartbeat),
         handlers_(std::move(handlers)),
-        barriers_(handlers_.barrier),
+        barriers_([this](std::string_view) { return barrier_json(handlers_.barrier()); }),
         answers_(handlers_.admin) {}
   ~Impl() {
     if (thread_.joinable()) {
@@ -140,8 +147,8 @@ class RequestServer::Impl {
       for (std::size_t i = 4; i < polled.size(); ++i, ++client) {
         if (polled[i].revents != 0) serve(*client);
       }
-      if (polled[0].revents != 0) finish_barriers();
-      if (polled[3].revents != 0) finish_answers();
+      if (polled[0].revents != 0) finish(barriers_);
+      if (polled[3].revents != 0) finish(answers_);
       if (polled[2].revents != 0) accept();
       drop_clients();
     }
@@ -187,7 +194,7 @@ class RequestServer::Impl {
   void serve(Client& client) {
     if (!client.answer.empty()) return client.send();
     if (client.waits()) {
-      if (client.answer_from != 0) answers_.cancel(client.answer_from);
+      client.runner->cancel(client.ticket);
       client.is_done = true;  // gone before its answer was
       return;
     }
@@ -208,9 +215,9 @@ class RequestServer::Impl {
     } else if (request == "barrier" && !client.is_root) {
       client.reply(failure_json("only root may ask for a barrier"));
     } else if (request == "barrier") {
-      client.ticket = barriers_.request();
+      client.wait_for(barriers_);
     } else if (request.starts_with('{') && client.is_root) {
-      client.answer_from = answers_.request(std::string(request));
+      client.wait_for(answers_);
     } else if (request.starts_with('{')) {
       client.reply(failure_json("only root may ask that"));
     } else {
@@ -218,19 +225,11 @@ class RequestServer::Impl {
     }
   }
 
-  void finish_barriers() {
-    for (const BarrierRunner::Completion& done : barriers_.take_completions()) {
-      for (Client& client : clients_) {
-        if (client.ticket == 0 || client.ticket > done.ticket) continue;
-        client.reply(done.status ? "{\"ok\":true}\n" : failure_json(describe(done.status.error())));
-      }
-    }
-  }
-
-  void finish_answers() {
-    for (AnswerRunner::Completion& done : answers_.take_completions()) {
+  void finish(AnswerRunner& runner) {
+    for (AnswerRunner::Completion& done : runner.take_completions()) {
       for (Client& client : clients_)
-        if (client.answer_from == done.ticket) client.reply(std::move(done.answer));
+        if (client.runner == &runner && client.ticket == done.ticket)
+          client.reply(std::move(done.answer));
     }
   }
 
@@ -246,8 +245,7 @@ class RequestServer::Impl {
   const int listener_;
   int heartbeat_;
   const RequestHandlers handlers_;
-  BarrierRunner barriers_;
-  AnswerRunner answers_;
+  AnswerRunner barriers_, answers_;
   std::list<Client> clients_;
   SteadyClock::time_point rest_until_;
   std::thread thread_;

@@ -205,6 +205,23 @@ TEST_F(Requests, BarrierAskedDuringAnotherGetsARunOfItsOwn) {
   ::close(fd);
 }
 
+TEST_F(Requests, BarriersThatWaitShareTheNextRun) {
+  auto first = answer_later("barrier");
+  gate_.wait_for_entry(1);
+  const int waiting[] = {connect(), connect(), connect()};
+  for (const int fd : waiting) ::send(fd, "barrier\n", 8, 0);
+  EXPECT_TRUE(answer("ping").starts_with("{\"ok\":true"));  // so all of them were read
+  gate_.open();
+  EXPECT_EQ(first.get(), "{\"ok\":true}\n");
+  gate_.wait_for_entry(2);
+  gate_.open();
+  char byte = 0;
+  for (const int fd : waiting) {
+    EXPECT_EQ(::recv(fd, &byte, 1, 0), 1);
+    ::close(fd);
+  }
+}
+
 TEST_F(Requests, ClientsThatAreSilentAreDroppedAndBlockNobody) {
   std::vector<int> silent;
   for (int i = 0; i < 16; ++i) silent.push_back(connect());

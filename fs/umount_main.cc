@@ -9,8 +9,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -32,6 +34,9 @@ constexpr int kBarrierMs = 60'000;
 constexpr int kPingMs = 15'000;
 constexpr int kImpatientPingMs = 2'000;  // -f, -l
 constexpr int kEndMs = 60'000;
+// A mount namespace that is being made holds a copy of each mount until its maker drops it.
+constexpr int kCopyMs = 5'000;
+constexpr int kLookMs = 50;
 
 struct Words {
   std::string path;
@@ -68,8 +73,7 @@ class Process {
   const int fd_;
 };
 
-/// The connection of a mount, by the inode of its folder: numbers of devices are used again. Only
-/// the superblock's last mount ends it: bind mounts, other namespaces and open files keep it.
+/// The connection of a mount, by the inode of its folder: numbers of devices are used again.
 std::optional<ino_t> connection_of(std::uint64_t device) {
   const std::string folder = "/sys/fs/fuse/connections/" + std::to_string(minor(device));
   struct stat st {};
@@ -107,9 +111,39 @@ std::optional<std::string> ask_barrier(const Words& words, const std::string& so
   return reason + "; umount -l or -f goes on without";
 }
 
-int wait_for_daemon(const Words& words, bool is_connected, const Process& daemon) {
+/// What the kernel has for all mounts of a superblock. Only the last one ends it: bind mounts,
+/// other namespaces and open files keep it.
+class Connection {
+ public:
+  explicit Connection(std::uint64_t device) : device_(device), inode_(connection_of(device)) {}
+
+  bool is_there() const { return inode_ && connection_of(device_) == inode_; }
+  /// Whether this namespace shows it still: such a mount stays until somebody unmounts it.
+  bool is_mounted_here() const {
+    const auto table = read_mount_table();
+    return table && std::any_of(table->begin(), table->end(), [this](const MountEntry& mount) {
+             return mount.device == device_;
+           });
+  }
+  /// True if it has ended within kCopyMs; `daemon` ends after it.
+  bool wait_for_end(const Process& daemon) const {
+    using Clock = std::chrono::steady_clock;
+    const auto late = Clock::now() + std::chrono::milliseconds(kCopyMs);
+    while (is_there() && Clock::now() < late) {
+      if (daemon.wait_for_end(kLookMs)) return true;
+    }
+    return !is_there();
+  }
+
+ private:
+  const std::uint64_t device_;
+  const std::optional<ino_t> inode_;
+};
+
+int wait_for_daemon(const Words& words, const Connection& connection, const Process& daemon) {
   if (daemon.pid() == 0) return 0;
-  if (is_connected) {
+  const bool stays = connection.is_there() && (words.lazy || connection.is_mounted_here());
+  if (stays || !connection.wait_for_end(daemon)) {
     if (words.verbose || !words.lazy)
       std::fprintf(stderr,
                    "umount.fuse.kvsyncfs: %s: still mounted elsewhere (bind mount or mount "
@@ -136,15 +170,14 @@ int unmount(const Words& words, const MountEntry& mount) {
       return fail(kFailed, words.path + ": " + *reason);
     }
   }
-  const auto connection = connection_of(mount.device);
+  const Connection connection(mount.device);
   const int flags = (words.force ? MNT_FORCE : 0) | (words.lazy ? MNT_DETACH : 0) | UMOUNT_NOFOLLOW;
   if (::umount2(mount.mountpoint.c_str(), flags) != 0) {
     if (errno == EBUSY) return fail(kFailed, words.path + ": target is busy");
     return fail(kFailed, words.path + ": " + std::strerror(errno));
   }
   if (words.verbose) std::printf("%s: unmounted\n", words.path.c_str());
-  const bool is_connected = connection && connection_of(mount.device) == connection;
-  return wait_for_daemon(words, is_connected, daemon);
+  return wait_for_daemon(words, connection, daemon);
 }
 
 int usage(int status) {

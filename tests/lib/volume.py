@@ -172,6 +172,9 @@ class Volume:
         done = self.tool('umount.fuse.kvsyncfs', self.mnt, check=check)
         if check:
             assert not self.mounted(), 'still mounted after umount.fuse.kvsyncfs returned 0'
+            if 'still mounted elsewhere' in done.stderr:
+                # Another case's new mount namespace has not yet dropped its copy of this mount.
+                wait_until(lambda: self.pid() is None, 60, 'end of a mount that was elsewhere')
             assert self.pid() is None, 'the daemon still runs after umount.fuse.kvsyncfs returned 0'
         return done
 

@@ -1,4 +1,4 @@
-"""mount and umount: exit codes, messages, readiness, locks; the signals of the daemon."""
+"""mount: exit codes, messages, readiness, locks; the signals of the daemon."""
 import os
 import re
 import signal
@@ -7,25 +7,21 @@ import time
 
 from support import (
     loud,
-    LIBC,
     NOBODY,
     Skip,
     case,
     check,
     code,
-    create,
     equal,
     fails,
     get,
+    own_mounts,
     python,
     put,
     sh,
     sh_ok,
 )
 from volume import process_alive, wait_until
-
-
-CLONE_NEWNS = 0x20000
 
 
 @case(mounted=True, mount=False, check=False)
@@ -138,18 +134,12 @@ def mount_is_ready_on_return(v):
         v.unmount()
 
 
-def leave_other_mounts():
-    """In a new mount namespace: its copies would keep the mounts of other cases alive."""
-    sh_ok('mount --make-rprivate / && { umount -i -l -a -t fuse.kvsyncfs || true; }')
-
-
 @case(mounted=True, mount=False)
 def mount_by_fstab_words(v):
     """mount -t fuse.kvsyncfs with the generic words of fstab works; an unknown word is refused."""
     v.format()
     # As if installed, for this case alone: mount(8) looks only where programs are installed.
-    equal(LIBC.unshare(CLONE_NEWNS), 0)
-    leave_other_mounts()
+    own_mounts()
     sh_ok(f'mount --bind {v.root} /usr/local/sbin')
     os.symlink(v.tools['kvsyncfs'], v.root + '/kvsyncfs')
     words = (
@@ -243,72 +233,6 @@ def mount_over_a_dead_mount(v):
         v.mount()
     equal(get(v.mnt + '/t/f'), b'data')
     equal(get('/run/mount/utab').decode().count(f'TARGET={v.mnt} '), 1)
-
-
-@case(mounted=True)
-def umount_waits_for_the_data(v):
-    """When the umount helper returns the daemon is gone and the store may be mounted elsewhere at
-    once."""
-    data = os.urandom(40 << 20)
-    put('f', data)
-    v.leave()
-    v.unmount()
-    v.mnt = v.root + '/elsewhere'
-    os.mkdir(v.mnt)
-    v.mount()
-    equal(get(v.mnt + '/t/f'), data)
-    v.unmount()
-
-
-@case(mounted=True, mount=False)
-def umount_command_runs_the_helper(v):
-    """umount(8) by an absolute path runs umount.fuse.kvsyncfs; libmount's table keeps no line."""
-    v.format()
-    # As if installed, for this case alone: umount(8) looks only where programs are installed.
-    equal(LIBC.unshare(CLONE_NEWNS), 0)
-    leave_other_mounts()
-    sh_ok(f'mkdir {v.root}/sbin && mount --bind {v.root}/sbin /sbin')
-    helper, mark = v.root + '/sbin/umount.fuse.kvsyncfs', v.root + '/ran'
-    script = f'#!/bin/sh\ntouch {mark}\nexec {v.tools["umount.fuse.kvsyncfs"]} "$@"\n'
-    put(helper, script.encode())
-    os.chmod(helper, 0o755)
-    v.mount()
-    sh_ok(f'umount {v.mnt}')
-    check(os.path.exists(mark), 'umount(8) has not run the helper')
-    check(v.pid() is None, 'the daemon still runs after umount(8)')
-    check(f'TARGET={v.mnt} ' not in get('/run/mount/utab').decode(), 'a line is left in utab')
-
-
-@case(mounted=True)
-def umount_of_a_busy_mount_tells(v):
-    """A busy mount is refused with a message and stays whole; a lazy one ends after its last
-    user."""
-    fd = create('f')
-    os.write(fd, b'one')
-    done = v.unmount(check=False)
-    check(
-        done.returncode != 0 and 'busy' in done.stderr.lower(),
-        f'exit {done.returncode}: {done.stderr!r}',
-    )
-    check(v.mounted())
-    os.write(fd, b'two')
-    v.leave()
-    sh_ok(f'umount -i -l {v.mnt}')
-    os.close(fd)
-    wait_until(lambda: not v.pids(), 10, 'end of the daemon')
-    v.mount()
-    equal(get(v.mnt + '/t/f'), b'onetwo')
-
-
-@case(mounted=True, mount=False)
-def umount_of_nothing_is_loud(v):
-    """Unmounting what is not mounted fails and names it."""
-    v.format()
-    done = v.unmount(check=False)
-    check(
-        0 < done.returncode < 128 and v.mnt in done.stderr,
-        f'exit {done.returncode}: {done.stderr!r}',
-    )
 
 
 @case(mounted=True)

@@ -14,6 +14,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 NOBODY = 65534
 PAGE = 4096
 AT_FDCWD = -100
+CLONE_NEWNS = 0x20000
 NAMES = {errno.EOPNOTSUPP: 'EOPNOTSUPP', errno.EDEADLK: 'EDEADLK', errno.EAGAIN: 'EAGAIN'}
 
 FALLOC_KEEP_SIZE, FALLOC_PUNCH_HOLE, FALLOC_COLLAPSE_RANGE = 1, 2, 8
@@ -214,6 +215,17 @@ def libc(name, *args):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return result
+
+
+def own_mounts(*kept):
+    """Moves to a new mount namespace without its copies of mounts of other cases, which they would
+    keep alive; those at `kept` stay."""
+    libc('unshare', CLONE_NEWNS)
+    kept = '|'.join(('none', *kept))
+    sh_ok(
+        'mount --make-rprivate / && findmnt -rno TARGET -t fuse.kvsyncfs |'
+        f' grep -vxE "{kept}" | xargs -r umount -i -l'
+    )
 
 
 def fallocate(fd, mode, offset, length):

@@ -131,6 +131,9 @@ class EngineAdmin {
   virtual Status set_heal_rate(std::uint64_t bytes_per_second) = 0;
   /// Nodes that are away now are not waited for. Errors: those of etcd.
   virtual Status heal_now() = 0;
+  /// What of the volume would be gone with a node: segments in use that it holds and nobody else
+  /// who lives and can be reached. Errors: kTimeout (this node's lease is in doubt), kIo, kCorrupt.
+  virtual Result<SegmentShare> last_copies(NodeId node) = 0;
   /// Files with bytes that no live node has; on a lone node those whose segment's file is gone. At
   /// most 10 000. Slow: reads all names. Errors: kIo, kCorrupt.
   virtual Result<LostFiles> lost() = 0;

@@ -93,6 +93,26 @@ Status EngineImpl::Admin::heal_now() {
   return {};
 }
 
+/// A session may be over before the catalog says so: a holder counts only if it is a member too.
+Result<SegmentShare> EngineImpl::Admin::last_copies(NodeId node) {
+  if (!engine_.cluster_) return lone();
+  KVSYNCFS_TRY(engine_.may_answer());
+  const Sessions sessions = engine_.catalog_->sessions();
+  const auto members = engine_.cluster_->membership.map();
+  const auto has_it = [&](NodeId holder) {
+    return holder != node && lives(sessions, holder) && members->find(holder) != nullptr;
+  };
+  SegmentShare last;
+  KVSYNCFS_ASSIGN(const auto segments, engine_.catalog_->segments());
+  for (const auto& [id, record] : segments) {
+    const auto& holders = record.holders;
+    if (record.live_bytes == 0 || std::find(holders.begin(), holders.end(), node) == holders.end())
+      continue;
+    if (std::none_of(holders.begin(), holders.end(), has_it)) add(last, record.live_bytes);
+  }
+  return last;
+}
+
 bool EngineImpl::Admin::is_lost(SegmentId id, const SegmentRecord& record,
                                 const Sessions& sessions) const {
   if (record.live_bytes == 0) return false;

@@ -29,6 +29,7 @@ class EngineImpl::Admin final : public EngineAdmin {
   Result<HealReport> heal() override;
   Status set_heal_rate(std::uint64_t bytes_per_second) override;
   Status heal_now() override;
+  Result<SegmentShare> last_copies(NodeId node) override;
   Result<LostFiles> lost() override;
 
  private:

@@ -142,6 +142,11 @@ Result<json::object> heal_now(EngineAdmin& admin, const Arguments&) {
   return json::object{};
 }
 
+Result<json::object> last_copies(EngineAdmin& admin, const Arguments& arguments) {
+  KVSYNCFS_ASSIGN(const SegmentShare last, admin.last_copies({arguments.number("node")}));
+  return json::object{{"last", to_json(last)}};
+}
+
 Result<json::object> lost(EngineAdmin& admin, const Arguments&) {
   KVSYNCFS_ASSIGN(const LostFiles files, admin.lost());
   return json::object{{"lost", to_json(files.lost)},
@@ -158,7 +163,7 @@ struct Deed {
 constexpr std::array kDeeds = {
     Deed{"locate", locate}, Deed{"warm", warm},         Deed{"verify", verify},
     Deed{"scrub", scrub},   Deed{"heal", heal},         Deed{"heal_rate", heal_rate},
-    Deed{"lost", lost},     Deed{"heal_now", heal_now},
+    Deed{"lost", lost},     Deed{"heal_now", heal_now}, Deed{"last_copies", last_copies},
 };
 
 Result<json::object> act(EngineAdmin& admin, std::string_view request) {

@@ -9,6 +9,7 @@
 //   {"do":"heal"}                               HealReport
 //   {"do":"heal_rate","bytes":N}                nothing more
 //   {"do":"heal_now"}                           nothing more
+//   {"do":"last_copies","node":N}               SegmentShare
 //   {"do":"lost"}                               LostFiles
 #pragma once
 

@@ -65,8 +65,33 @@ Result<CtlAnswer> nodes(Disk& disk, Clock& clock, const CtlOptions& options) {
                                 : nodes_table(config, found, left)};
 }
 
+/// One that is not there, or the only one, is refused by the removal itself. The catalog of a store
+/// that is not mounted may be old, so only a daemon is asked.
+Status check_last_copies(Disk& disk, Clock& clock, const ClusterConfig& config,
+                         const CtlOptions& options) {
+  KVSYNCFS_ASSIGN(const auto nodes, list_cluster_nodes(disk, clock, config));
+  const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const ClusterNode& each) {
+    return each.name == options.argument;
+  });
+  if (node == nodes.end() || nodes.size() == 1) return {};
+  if (node->member)
+    return Error(Code::kBusy, fmt::format("node {} of volume {} is up, or was some seconds ago",
+                                          node->name, config.volume));
+  const auto daemon = CtlDaemon::of(options.store);
+  const auto answer = daemon ? daemon->ask({{"do", "last_copies"}, {"node", node->record.id.value}})
+                             : Result<json::object>(daemon.error());
+  if (!answer)
+    return Error(answer.error().code,
+                 fmt::format("what only node {} has is not known; --force removes it without that "
+                             "look: {}",
+                             node->name, answer.error().detail));
+  const std::string last = last_copies_text(node->name, *answer);
+  return last.empty() ? Status{} : Error(Code::kBusy, last);
+}
+
 Result<CtlAnswer> remove(Disk& disk, Clock& clock, const CtlOptions& options) {
   KVSYNCFS_ASSIGN(const ClusterConfig config, cluster_of(disk, options));
+  if (!options.force) KVSYNCFS_TRY(check_last_copies(disk, clock, config, options));
   KVSYNCFS_TRY(remove_cluster_node(disk, clock, config, options.argument));
   if (options.json)
     return CtlAnswer{

@@ -99,6 +99,15 @@ std::string heal_text(const json::object& report, double bytes_per_second) {
                      human_duration(static_cast<std::uint64_t>(seconds + 1) * 1'000'000'000));
 }
 
+std::string last_copies_text(const std::string& node, const json::object& answer) {
+  const json::object& last = part(answer, "last");
+  if (number_in(last, "segments") == 0) return {};
+  return fmt::format(
+      "node {} has {} without a live copy elsewhere: kvsyncfs-ctl lost names the "
+      "files; mount it once more, or give these bytes up with --force",
+      node, share_text(last));
+}
+
 std::string lost_text(const json::object& lost) {
   if (number_in(part(lost, "lost"), "segments") == 0) return "nothing is lost\n";
   std::string text = share_text(part(lost, "lost"));

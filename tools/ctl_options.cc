@@ -47,11 +47,10 @@ Status check_options(const CLI::App& app, const CtlOptions& options) {
     const char* option;
     CtlCommand command;
   };
-  constexpr Rule kRules[] = {{"--for", CtlCommand::kMaintenance},
-                             {"--end", CtlCommand::kMaintenance},
-                             {"--cancel", CtlCommand::kDrain},
-                             {"--now", CtlCommand::kHeal},
-                             {"--rate", CtlCommand::kHeal}};
+  constexpr Rule kRules[] = {
+      {"--for", CtlCommand::kMaintenance}, {"--end", CtlCommand::kMaintenance},
+      {"--cancel", CtlCommand::kDrain},    {"--force", CtlCommand::kRemove},
+      {"--now", CtlCommand::kHeal},        {"--rate", CtlCommand::kHeal}};
   for (const Rule& rule : kRules)
     if (app.count(rule.option) > 0 && options.command != rule.command)
       return Error(Code::kInvalid, fmt::format("{}: the command takes none", rule.option));
@@ -84,6 +83,7 @@ Result<CtlOptions> parse_ctl_options(std::vector<std::string> arguments) {
   app.add_flag("-V,--version", options.version);
   app.add_flag("--json", options.json);
   app.add_flag("--now", options.now);
+  app.add_flag("--force", options.force);
   app.add_flag("--cancel", options.cancel);
   app.add_flag("--end", options.cancel);
   app.add_option("--for", length);
@@ -132,6 +132,7 @@ std::string ctl_help() {
   --for TIME       maintenance: how long it may take: 90s, 30m, 2h, 1d
   --end            maintenance: it is over
   --cancel         drain: the node stays
+  --force          remove: also if bytes are lost with the node
   --rate SIZE      heal: bytes a second that each node may copy: 100M
   --now            heal: nodes that are away now are not waited for
   --json           one JSON document instead of a table

@@ -30,6 +30,7 @@ struct CtlOptions {
   std::string argument;  ///< PATH or NODE, of a command that takes one
   bool json = false, help = false, version = false;
   bool now = false;              ///< heal
+  bool force = false;            ///< remove
   bool cancel = false;           ///< drain, and the end of a maintenance
   std::int64_t seconds = 0;      ///< maintenance
   std::uint64_t rate_bytes = 0;  ///< heal, a second; 0: as it is

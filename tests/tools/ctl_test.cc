@@ -28,6 +28,8 @@ TEST(CtlOptions, AStoreACommandAndOptionsInAnyOrder) {
   ASSERT_TRUE(removal);
   EXPECT_EQ(removal->command, CtlCommand::kRemove);
   EXPECT_EQ(removal->argument, "beta");
+  EXPECT_FALSE(removal->force);
+  EXPECT_TRUE(parse_ctl_options({"/s", "remove", "beta", "--force"})->force);
   EXPECT_EQ(parse_ctl_options({"/s", "maintenance", "b", "--for", "30m"})->seconds, 1800);
   EXPECT_TRUE(parse_ctl_options({"/s", "maintenance", "b", "--end"})->cancel);
   EXPECT_TRUE(parse_ctl_options({"/s", "drain", "b", "--cancel"})->cancel);
@@ -54,6 +56,7 @@ TEST(CtlOptions, ErrorsNameTheArgument) {
       {{"/s", "heal", "--rate", "50%"}, "'50%'"},
       {{"/s", "nodes", "--now"}, "--now"},
       {{"/s", "heal", "--cancel"}, "--cancel"},
+      {{"/s", "drain", "b", "--force"}, "--force"},
       {{"/s", "nodes", "--frobnicate"}, "--frobnicate"}};
   for (const auto& [words, named] : cases) {
     const auto options = parse_ctl_options(words);
@@ -187,6 +190,16 @@ TEST(CtlCopies, HealTellsWhatIsLeftAndHowLongItTakes) {
   EXPECT_EQ(heal_text({}, 0),
             "at risk: nothing\nwithout a live copy: nothing\n"
             "copied by this node: 0 B; at most 0 B/s on each node\n");
+}
+
+TEST(CtlCopies, ANodeIsNotRemovedSilentlyWithTheLastCopies) {
+  const auto answer = [](int segments) {
+    return boost::json::object{{"last", {{"segments", segments}, {"bytes", 4096}}}};
+  };
+  EXPECT_EQ(last_copies_text("b", answer(0)), "");
+  const std::string why = last_copies_text("b", answer(2));
+  for (const char* word : {"node b ", "2 segments, 4 KiB", "--force", " lost "})
+    EXPECT_NE(why.find(word), std::string::npos) << why;
 }
 
 TEST(CtlCopies, LostNamesFilesAndWhoHadThem) {

@@ -1,4 +1,5 @@
 """Nodes that are lost for good and taken out of the volume."""
+import json
 import random
 import time
 
@@ -9,9 +10,10 @@ from support import case, check, equal, get, loud, write_synced
 from volume import counter, wait_until
 
 
-def remove(c, node):
+def remove(c, node, *words, by=None):
     """By the store of the first node."""
-    return c.nodes[0].tool('kvsyncfs-ctl', c.nodes[0].store, 'remove', node.name)
+    by = by or c.nodes[0]
+    return by.tool('kvsyncfs-ctl', by.store, 'remove', node.name, *words)
 
 
 def remove_when_away(c, node):
@@ -74,3 +76,34 @@ def nobody_else_is_removed(c):
     equal(remove(c, two).returncode, 0, 'removal of a node that was unmounted in order')
     loud(remove(c, one), 'only one')
     refused(two, 'removed')
+
+
+@case(nodes=3, timeout=150)
+def node_with_the_last_copies_is_not_removed(c):
+    """A node is not removed while nobody else who is up has what it has, nor without a daemon that
+    could tell; --force removes it."""
+    one = c.nodes[0]
+    write_synced(one.path('f'), random.Random(1).randbytes(100_000))
+    seen = json.loads(one.tool('kvsyncfs-ctl', one.mnt, 'locate', '/f', '--json').stdout)
+    holders = {node['name'] for node in seen['nodes']}
+    other = next(node for node in c.nodes[1:] if node.name in holders)
+    left = next(node for node in c.nodes if node.name not in holders)
+    one.kill9()
+    other.kill9()
+
+    def why():
+        done = remove(c, other, by=left)
+        check(done.returncode, 'it was removed')
+        return done.stderr
+
+    wait_until(lambda: 'is up' not in why(), 3 * FAILOVER_S, 'the end of its session')
+    wait_until(lambda: '1 segment,' in why(), 3 * FAILOVER_S, 'the refusal')
+    check(f'node {other.name}' in why() and '--force' in why(), why())
+    left.kill9()
+    check('no daemon' in why() and '--force' in why(), why())
+    left.mount()
+    wait_until(lambda: '1 segment,' in why(), 3 * FAILOVER_S, 'the refusal')
+    equal(remove(c, other, '--force', by=left).returncode, 0, 'the removal by force')
+    refused(other, 'removed')
+    one.mount()
+    equal(len(within(30, get, left.path('f'))), 100_000, 'what the other holder had')

@@ -33,14 +33,33 @@ TEST(Readahead, StreamsOfDifferentSegmentsDoNotMix) {
   EXPECT_EQ(readahead.chunk_pages(SegmentId{1}, 2, 1, false), 2u);
 }
 
+/// Pages that so many random misses bring.
+std::uint64_t miss_at_random(Readahead& readahead, int count, bool arena_has_room) {
+  std::uint64_t page = 12345, total = 0;
+  for (int i = 0; i < count; ++i) {
+    page = page * 6364136223846793005ull + 1442695040888963407ull;
+    total += readahead.chunk_pages(SegmentId{1}, (page >> 20) % 1000000, 1, arena_has_room);
+  }
+  return total;
+}
+
 TEST(Readahead, RandomMissesStaySmall) {
   Readahead readahead;
-  std::uint64_t page = 12345, total = 0;
-  for (int i = 0; i < 1000; ++i) {
-    page = page * 6364136223846793005ull + 1442695040888963407ull;
-    total += readahead.chunk_pages(SegmentId{1}, (page >> 20) % 1000000, 1, false);
-  }
-  EXPECT_LT(total, 1100u);
+  EXPECT_LT(miss_at_random(readahead, 1000, false), 1100u);
+}
+
+TEST(Readahead, RandomMissesLoseTheirNeighboursAlsoWhereThereIsRoom) {
+  Readahead readahead;
+  EXPECT_LT(miss_at_random(readahead, 1000, true), 1400u);
+  EXPECT_EQ(miss_at_random(readahead, 1, true), 1u);
+}
+
+TEST(Readahead, AStreamAfterRandomMissesBringsNeighboursBack) {
+  Readahead readahead;
+  miss_at_random(readahead, 1000, true);
+  readahead.chunk_pages(SegmentId{2}, 1, 1, true);
+  readahead.chunk_pages(SegmentId{2}, 2, 1, true);
+  EXPECT_EQ(readahead.chunk_pages(SegmentId{3}, 500, 1, true), Readahead::kAroundPages);
 }
 
 }  // namespace

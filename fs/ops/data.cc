@@ -13,8 +13,9 @@ namespace {
 
 /// Bytes that are appended lie where the log puts them, so the kernel must not keep them where it
 /// takes the end of the file to be.
-Status open_in_cluster(Engine& engine, InodeId inode, fuse_file_info& fi) {
-  KVSYNCFS_ASSIGN(const bool keep, engine.open_handle(inode));
+Status open_in_cluster(Face& face, InodeId inode, fuse_file_info& fi) {
+  KVSYNCFS_ASSIGN(const bool keep, face.engine.open_handle(inode));
+  fi.fh = face.handle_locks.new_handle();
   fi.keep_cache = keep;
   fi.direct_io = (fi.flags & O_APPEND) != 0;
   return {};
@@ -24,7 +25,7 @@ Status open_in_cluster(Engine& engine, InodeId inode, fuse_file_info& fi) {
 void open_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Op op(req, OpKind::kOpen);
   if (!op.face().clustered) return op.unimplemented();
-  if (const Status opened = open_in_cluster(op.engine(), id(ino), *fi); !opened)
+  if (const Status opened = open_in_cluster(op.face(), id(ino), *fi); !opened)
     return op.error(opened.error());
   if (fuse_reply_open(req, fi) != 0) op.engine().close_handle(id(ino));
 }
@@ -42,7 +43,7 @@ void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mod
   if (!created) return op.error(created.error());
   fi->keep_cache = 1;
   if (op.face().clustered)
-    if (const Status opened = open_in_cluster(op.engine(), created->inode, *fi); !opened)
+    if (const Status opened = open_in_cluster(op.face(), created->inode, *fi); !opened)
       return op.error(opened.error());
   const fuse_entry_param e = to_entry(op.face(), created->inode, created->attributes);
   op.engine().retain(created->inode);
@@ -90,14 +91,19 @@ void flush_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if (!op.face().clustered) return op.unimplemented();
   const Status flushed = op.engine().flush(id(ino));
   // A process that closes any descriptor of a file loses all its locks on it.
+  op.face().handle_locks.flushed(fi->fh, id(ino), fi->lock_owner);
   op.engine().drop_locks(id(ino), LockKind::kPosix, fi->lock_owner);
   op.done(flushed);
 }
 
 void release_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Op op(req, OpKind::kRelease);
-  if (fi->flock_release) op.engine().drop_locks(id(ino), LockKind::kFlock, fi->lock_owner);
-  if (op.face().clustered) op.engine().close_handle(id(ino));
+  if (op.face().clustered) {
+    if (fi->flock_release) op.engine().drop_locks(id(ino), LockKind::kFlock, fi->fh);
+    for (const std::uint64_t owner : op.face().handle_locks.released(fi->fh, id(ino)))
+      op.engine().drop_locks(id(ino), LockKind::kPosix, owner);
+    op.engine().close_handle(id(ino));
+  }
   op.done({});
 }
 

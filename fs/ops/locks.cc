@@ -59,6 +59,7 @@ void set_lock(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, struct flock* 
   Op op(req, OpKind::kSetlk);
   const LockRange range = range_of(ino, *fi, *lock);
   if (lock->l_type == F_UNLCK) return op.done(op.engine().unlock(range));
+  op.face().handle_locks.took(fi->fh, id(ino), range.owner);
   acquire(op, range, type_of(*lock), sleep != 0);
 }
 
@@ -83,7 +84,7 @@ void lock_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, int what) {
   LockRange range;
   range.inode = id(ino);
   range.kind = LockKind::kFlock;
-  range.owner = fi->lock_owner;
+  range.owner = fi->fh;  // the kernel's name for it may come again before RELEASE has come
   if ((what & LOCK_UN) != 0) return op.done(op.engine().unlock(range));
   const LockType type = (what & LOCK_EX) != 0 ? LockType::kExclusive : LockType::kShared;
   acquire(op, range, type, (what & LOCK_NB) == 0);

@@ -14,6 +14,7 @@
 #include "engine/base/gate.h"
 #include "engine/engine.h"
 #include "fs/attr.h"
+#include "fs/handle_locks.h"
 #include "fs/listing_bounds.h"
 #include "fs/op_metrics.h"
 
@@ -36,6 +37,7 @@ struct Face {
   Session* session = nullptr;  ///< set by Session::mount, for its own callbacks
   BufferPool read_buffers{kReadSizeMax};
   ListingBounds listing_bounds{};
+  HandleLocks handle_locks{};
   /// Replies from other threads than the session's; closed before the session goes.
   std::shared_ptr<Gate> late_replies = std::make_shared<Gate>();
   double cache_seconds() const { return clustered ? 0 : kCacheSeconds; }

@@ -115,6 +115,38 @@ def open_file_shows_new_bytes_under_a_lock(c):
     equal(struct.unpack('q', get(c.nodes[0].path('n')))[0], rounds * len(c.nodes), 'the counter')
 
 
+def _lock_description(fd, start, length):
+    """A lock of the open file description, without a wait."""
+    asked = struct.pack('hhqqi4x', fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+    fcntl.fcntl(fd, fcntl.F_OFD_SETLK, asked)
+
+
+@case(plain=True)
+def lock_of_a_description_goes_with_its_last_close(c):
+    """A lock of an open file description excludes others until the last descriptor of it is
+    closed, whichever process does it, and no longer."""
+    one, two = c.nodes[0].path('f'), c.nodes[1].path('f')
+    _make(one, bytes(100))
+    first, second = os.open(one, os.O_RDWR), os.open(one, os.O_RDWR)
+    elsewhere, copy = os.open(two, os.O_RDWR), os.dup(first)
+    _lock_description(first, 0, 10)
+    for other in (second, elsewhere):
+        fails('EAGAIN', _lock_description, other, 5, 10)
+    _lock_description(second, 10, 10)
+    os.close(first)
+    within(20, os.close, copy)  # in another process: it has one, too
+    fails('EAGAIN', _lock_description, second, 5, 1)
+    os.close(copy)
+    for other, start in ((second, 5), (elsewhere, 0)):
+        wait_until(
+            lambda fd=other, at=start: not code(_lock_description, fd, at, 1), 20, 'the lock'
+        )
+    os.close(os.open(one, os.O_RDWR))
+    fails('EAGAIN', _lock_description, elsewhere, 15, 1)
+    os.close(second)
+    os.close(elsewhere)
+
+
 def _count(path, rounds):
     fd = os.open(path, os.O_RDWR)
     for _ in range(rounds):

@@ -22,7 +22,11 @@ void OpenHandles::close(InodeId inode) {
   const auto found = open_.find(inode);
   if (found == open_.end() || --found->second > 0) return;
   open_.erase(found);
-  if (held_.erase(inode) == 0) return;
+  let_go(inode);
+}
+
+void OpenHandles::let_go(InodeId inode) {
+  if (is_used(inode) || held_.erase(inode) == 0) return;
   kept_.erase(inode);
   news_.push_back(inode);
 }
@@ -42,9 +46,16 @@ bool OpenHandles::has_right_pages(InodeId inode) {
   return kept_.contains(inode);
 }
 
-void OpenHandles::orphaned(InodeId inode) {
+void OpenHandles::orphaned(InodeId inode, bool in_kernel) {
   std::lock_guard lock(mutex_);
+  if (in_kernel) in_kernel_.insert(inode);
   news_.push_back(inode);
+}
+
+void OpenHandles::left_kernel(InodeId inode) {
+  std::lock_guard lock(mutex_);
+  kept_.erase(inode);
+  if (in_kernel_.erase(inode) > 0) let_go(inode);
 }
 
 HoldOrphansCommand OpenHandles::take_news(std::size_t count_max) {
@@ -53,7 +64,7 @@ HoldOrphansCommand OpenHandles::take_news(std::size_t count_max) {
   for (; !news_.empty() && count_max > 0; --count_max) {
     const InodeId inode = news_.front();
     news_.pop_front();
-    if (open_.contains(inode)) {
+    if (is_used(inode)) {
       held_.insert(inode);
       command.held.push_back(inode);
     } else {

@@ -42,16 +42,23 @@ class OpenHandles {
   /// None was changed so since it was opened last.
   bool has_right_pages(InodeId inode);
 
-  /// The inode lost its last name: to be said of it soon.
-  void orphaned(InodeId inode);
+  /// The inode lost its last name: to be said of it soon. `in_kernel`: this node's kernel took the
+  /// name away and says when nobody uses the inode any more, so that it is held until then.
+  void orphaned(InodeId inode, bool in_kernel = false);
+  /// The kernel knows the inode no more, nor has pages of it.
+  void left_kernel(InodeId inode);
   /// What is to be said now; said once.
   HoldOrphansCommand take_news(std::size_t count_max);
   /// It was not said, after all.
   void give_back(const HoldOrphansCommand& news);
 
  private:
+  bool is_used(InodeId inode) const { return open_.contains(inode) || in_kernel_.contains(inode); }
+  void let_go(InodeId inode);
+
   std::mutex mutex_;
   std::unordered_map<InodeId, std::size_t> open_;  // handles
+  std::unordered_set<InodeId> in_kernel_;          // orphans without a handle, as orphaned() says
   std::unordered_set<InodeId> kept_;               // the kernel may have right pages of these
   std::unordered_set<InodeId> held_;               // orphans that this node said it holds
   std::deque<InodeId> news_;                       // orphans of which something is to be said

@@ -167,11 +167,23 @@ void EngineImpl::note_applied(const Transaction& transaction,
     if (!result.status) continue;
     note_changed(transaction.commands[i], is_own);
     if (result.orphaned)
-      cluster_->handles.orphaned(std::holds_alternative<RenameCommand>(transaction.commands[i])
-                                     ? result.replaced
-                                     : result.inode);
+      note_orphan(std::holds_alternative<RenameCommand>(transaction.commands[i]) ? result.replaced
+                                                                                 : result.inode,
+                  is_own);
   }
   if (is_own) cluster_->lock_waits.passed(request);
+}
+
+/// A working folder and an open fifo, socket or device are no handles: the kernel does not say that
+/// they are in use, only when they are no longer, and that soon, where it took the last name
+/// itself. A file without a handle can have bytes, and other names that the kernel takes for more
+/// than there are: that one does not wait for the kernel.
+void EngineImpl::note_orphan(InodeId inode, bool is_own) {
+  const auto attributes = catalog_->inode(inode);
+  const bool in_kernel = is_own && attributes && !is_regular(*attributes);
+  cluster_->handles.orphaned(inode, in_kernel);
+  // It may have said so before the command was applied, whose caller then was told of a time-out.
+  if (in_kernel && !live_.retained(inode)) cluster_->handles.left_kernel(inode);
 }
 
 void EngineImpl::note_changed(const Command& command, bool is_own) {

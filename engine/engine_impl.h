@@ -159,6 +159,7 @@ class EngineImpl final : public Engine {
   void take_request(Incoming request, Responder responder);
   /// What an entry means to this node beside the catalog. Called by the log's applier.
   void note_applied(const Transaction& transaction, const std::vector<CommandResult>& results);
+  void note_orphan(InodeId inode, bool is_own);
   void note_changed(const Command& command, bool is_own);
   void note_holders(const SetHoldersCommand& moved);
   bool is_holder(SegmentId segment) const;

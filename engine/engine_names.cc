@@ -119,7 +119,7 @@ void EngineImpl::orphaned(InodeId inode) {
 
 void EngineImpl::release(InodeId inode, std::uint64_t count) {
   if (count > 0 && !live_.release(inode, count)) return;
-  if (cluster_) return cluster_->handles.forget_pages(inode);  // the kernel has none any more
+  if (cluster_) return cluster_->handles.left_kernel(inode);
   {
     std::lock_guard lock(orphans_mutex_);
     if (orphans_.erase(inode) == 0) return;

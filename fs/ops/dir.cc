@@ -114,14 +114,17 @@ void read_entries(Op& op, fuse_ino_t ino, std::size_t size, off_t off, bool plus
 }
 
 /// ARCHITECTURE, "Nothing is opened". In a cluster the kernel may keep no listing.
-void open_dir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
+void open_dir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Op op(req, OpKind::kOpendir);
   if (!op.face().clustered) return op.unimplemented();
-  fuse_reply_open(req, fi);
+  const auto opened = op.engine().open_handle(id(ino));
+  if (!opened) return op.error(opened.error());
+  if (fuse_reply_open(req, fi) != 0) op.engine().close_handle(id(ino));
 }
 
-void release_dir(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
+void release_dir(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
   Op op(req, OpKind::kRelease);
+  if (op.face().clustered) op.engine().close_handle(id(ino));
   op.done({});
 }
 

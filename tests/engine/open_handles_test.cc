@@ -65,6 +65,27 @@ TEST(OpenHandles, OrphanMayBeOpenedUntilItWasLetGo) {
   EXPECT_TRUE(handles.may_stay(kOther));
 }
 
+TEST(OpenHandles, OrphanThatTheKernelUsesIsHeldUntilItLeavesTheKernel) {
+  OpenHandles handles;
+  handles.orphaned(kFile, true);
+  EXPECT_EQ(handles.take_news(10).held, Inodes{kFile});
+  handles.open(kFile);
+  handles.close(kFile);
+  EXPECT_TRUE(handles.take_news(10).released.empty()) << "the kernel has it still";
+  handles.left_kernel(kFile);
+  EXPECT_EQ(handles.take_news(10).released, Inodes{kFile});
+  handles.left_kernel(kFile);
+  EXPECT_TRUE(handles.take_news(10).released.empty()) << "said once";
+}
+
+TEST(OpenHandles, OrphanThatLeftTheKernelBeforeItWasAskedForIsReleasedOnce) {
+  OpenHandles handles;
+  handles.orphaned(kFile, true);
+  handles.left_kernel(kFile);
+  EXPECT_EQ(handles.take_news(10).released, Inodes{kFile});
+  EXPECT_TRUE(handles.take_news(10).released.empty());
+}
+
 TEST(OpenHandles, WhatWasNotSaidIsSaidAgain) {
   OpenHandles handles;
   handles.open(kFile);

@@ -7,6 +7,7 @@ from jobs import together, within
 from oracle import tree
 from races import append_records, judge_records
 from support import PAGE, case, check, create, equal, fails, get, in_child, needs, put, sh_ok
+from volume import counter, wait_until
 
 
 @case(plain=True)
@@ -172,6 +173,43 @@ def removed_file_lives_while_another_node_has_it_open(c):
         equal(os.pread(fd, len(data), 0), want, 'changed bytes of a removed open file')
         os.close(fd)
     equal(get(one.path('e')), b'new', 'the file that replaced it')
+
+
+@case(plain=True)
+def removed_folder_and_fifo_live_while_they_are_used(c):
+    """A working folder, an open folder and an open fifo that this node removed, and an open folder
+    that another node removed, are there until they are closed, and gone then."""
+    one, two = c.nodes[:2]
+
+    def used():
+        return counter(one.stat(), 'inodes')
+
+    fds = []
+    for name, remover in (('own', one), ('work', one), ('foreign', two)):
+        os.mkdir(one.path(name))
+        fds.append(os.open(one.path(name), os.O_RDONLY))
+        if name == 'work':
+            os.fchdir(fds[-1])
+            os.close(fds.pop())
+        os.rmdir(remover.path(name))
+    os.mkfifo(one.path('fifo'))
+    fds.append(os.open(one.path('fifo'), os.O_RDWR))
+    os.unlink(one.path('fifo'))
+    for _ in range(0 if c.plain else 5):  # what nobody uses is freed meanwhile
+        put(two.path('nobodys'), b'x')
+        os.unlink(two.path('nobodys'))
+        wait_until(lambda: used() == 5, 20, 'the root and what is used')
+    for fd in fds:
+        equal(os.fstat(fd).st_nlink, 0, 'links')
+        os.fchmod(fd, 0o700)
+    equal(os.listdir('.'), [], 'the removed working folder')
+    equal(os.listdir(fds[0]) + os.listdir(fds[1]), [], 'removed open folders')
+    fails('ENOENT', os.mkdir, 'below')
+    os.chdir('/')
+    for fd in fds:
+        os.close(fd)
+    if not c.plain:
+        wait_until(lambda: used() == 1, 20, 'the end of what was used')
 
 
 @case(plain=True)

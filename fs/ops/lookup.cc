@@ -27,6 +27,8 @@ namespace {
 Result<Entry> find(Engine& engine, InodeId parent, std::string_view name) {
   if (name != "." && name != "..") return engine.lookup(parent, name);
   KVSYNCFS_ASSIGN(Inode here, engine.attributes(parent));  // for NFS export
+  // The kernel asks for what it does not know any more, so nobody here has a nameless one open.
+  if (here.link_count == 0) return Error(Code::kStale, "the file was removed");
   if (name == ".") return Entry{parent, std::move(here)};
   const InodeId up = here.parent.value == 0 ? kRootInode : here.parent;
   KVSYNCFS_ASSIGN(Inode above, engine.attributes(up));

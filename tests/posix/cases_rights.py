@@ -257,9 +257,11 @@ def xattr_namespaces(v):
     def child():
         fails('EPERM', os.setxattr, 'f', 'trusted.q', b'1')
         fails('ENODATA EPERM', os.getxattr, 'f', 'trusted.k')
+        check('trusted.k' not in os.listxattr('f'), 'the name of what only root may read')
         os.setxattr('f', 'user.theirs', b'1')
 
     as_user(child)
+    equal(sorted(os.listxattr('f')), ['trusted.k', 'user.k', 'user.theirs'], 'names for root')
     for name, want in (
         ('nonsense.k', 'EOPNOTSUPP'),
         ('plain', 'EOPNOTSUPP'),

@@ -41,7 +41,8 @@ EngineWorld::EngineWorld(std::unique_ptr<SimDisk> disk, std::uint64_t seed, Work
   options_.cache_size_bytes = 1 << 20;
   options_.write_buffer_bytes = random_.one_in(2) ? 64 << 10 : 1 << 20;
   options_.warn = [this](std::string_view text) {
-    const bool expected = disk_->stopped() || faults_ != Faults::kNone;
+    const bool torn = lost_power_ && text.find("no sync had confirmed") != text.npos;
+    const bool expected = torn || disk_->stopped() || faults_ != Faults::kNone;
     if (!expected && problem_.empty()) problem_ = "warning: " + std::string(text);
   };
 }
@@ -136,6 +137,7 @@ bool EngineWorld::open() {
   failed_ = false;
   held_.clear();
   auto opened = Engine::open(*disk_, clock_, source_, options_);
+  lost_power_ = false;
   if (!did("open", opened)) return false;
   engine_ = std::move(*opened);
   VolumeContents found;
@@ -150,6 +152,7 @@ void EngineWorld::crash(std::uint64_t seed) {
   auto left = disk_->after_crash(seed);
   kill();
   disk_ = std::move(left);
+  lost_power_ = true;
 }
 
 void EngineWorld::kill() {

@@ -12,6 +12,7 @@
 #include "engine/catalog_folder.h"
 #include "engine/engine_admin_impl.h"
 #include "engine/engine_impl.h"
+#include "engine/env/caller.h"
 
 namespace kvsyncfs {
 
@@ -296,6 +297,7 @@ Result<std::vector<CommandResult>> EngineImpl::commit(Transaction transaction) {
 }
 
 Result<CommandResult> EngineImpl::commit_one(Command command) {
+  if (!Caller::may_change()) return Error(Code::kTimeout, "its caller has gone");
   Transaction transaction;
   transaction.commands.push_back(std::move(command));
   KVSYNCFS_ASSIGN(auto results, commit(std::move(transaction)));

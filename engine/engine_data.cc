@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine/engine_impl.h"
+#include "engine/env/caller.h"
 #include "engine/format/segment_layout.h"
 
 namespace kvsyncfs {
@@ -204,6 +205,7 @@ Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, Write
     offset = live->size;
     if (bytes.size() > kFileSizeMax - offset) status = Code::kFileTooBig;
   }
+  if (status && !Caller::may_change()) status = Error(Code::kTimeout, "its caller has gone");
   if (status) {
     live->reserved_bytes += space;
     live->dirty.write(offset, bytes);

@@ -89,17 +89,6 @@ __attribute__((format(printf, 2, 0))) void log_of_libfuse(fuse_log_level level, 
 
 void ignore_signal(int) {}
 
-ssize_t read_request(int fd, void* buffer, std::size_t size, void* user_data) {
-  Face& face = *static_cast<Face*>(user_data);
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer, size);
-    if (got <= 0) return got;
-    if (answer_statx(face, fd, buffer, static_cast<std::size_t>(got))) continue;
-    note_request(buffer, static_cast<std::size_t>(got));
-    return got;
-  }
-}
-
 std::optional<MountEntry> find_mount(const std::string& mountpoint) {
   const auto table = read_mount_table();
   return table ? mount_at(*table, mountpoint) : std::nullopt;
@@ -118,12 +107,28 @@ void write_back_and_unmount(const std::string& mountpoint) {
 
 }  // namespace
 
+ssize_t Session::read_request(int fd, void* buffer, std::size_t size, void* user_data) {
+  Face& face = *static_cast<Face*>(user_data);
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer, size);
+    if (got <= 0) return got;
+    if (answer_statx(face, fd, buffer, static_cast<std::size_t>(got))) continue;
+    note_request(buffer, static_cast<std::size_t>(got));
+    face.session->running_.began(fd, buffer, static_cast<std::size_t>(got));
+    return got;
+  }
+}
+
 /// libfuse 3.14 has no name for FUSE_HANDLE_KILLPRIV_V2: without it the kernel
 /// asks for security.capability before every write. The flag goes into the
 /// answer to INIT, which is the first reply of a session; the daemon clears the
-/// bits when a request says so.
+/// bits when a request says so. Of a request that was answered already the kernel knows nothing.
 ssize_t Session::write_reply(int fd, iovec* pieces, int count, void* user_data) {
   Session& self = *static_cast<Face*>(user_data)->session;
+  if (!self.running_.may_reply(static_cast<const fuse_out_header*>(pieces[0].iov_base)->unique)) {
+    errno = ENOENT;
+    return -1;
+  }
   if (!self.init_answered_.load(std::memory_order_relaxed) && count >= 2 &&
       pieces[1].iov_len >= offsetof(fuse_init_out, max_background)) {
     self.init_answered_ = true;
@@ -151,7 +156,7 @@ Result<std::unique_ptr<Session>> Session::mount(Face& face, const MountOptions& 
   fuse_opt_add_arg(&args, "-o");
   fuse_opt_add_arg(&args, fuse_options(options).c_str());
   if (options.debug) fuse_opt_add_arg(&args, "-d");
-  std::unique_ptr<Session> session(new Session);
+  std::unique_ptr<Session> session(new Session(face.clustered));
   session->timeout_ = std::chrono::seconds(options.timeout_s);
   face.session = session.get();
   session->late_replies_ = face.late_replies;
@@ -176,6 +181,7 @@ Result<std::unique_ptr<Session>> Session::mount(Face& face, const MountOptions& 
           fuse_session_custom_io(session->session_, &io, fuse_session_fd(session->session_));
       error != 0)
     return Error(from_errno(-error), options.mountpoint + ": cannot set up the connection");
+  KVSYNCFS_TRY(session->running_.start());
   session->tune_readahead();
   return session;
 }
@@ -194,6 +200,7 @@ Session::~Session() {
     if (const Status dropped = drop_helper_entry(mountpoint_); !dropped)
       spdlog::debug("{}", describe(dropped.error()));
   late_replies_->close();
+  running_.stop();
   fuse_session_destroy(session_);  // closes the device: who still waits for an answer gets an error
 }
 

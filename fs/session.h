@@ -16,6 +16,7 @@
 
 #include "fs/ops/op.h"
 #include "fs/options.h"
+#include "fs/running_requests.h"
 
 namespace kvsyncfs {
 
@@ -59,12 +60,14 @@ class Session {
   std::uint64_t device() const { return device_; }
 
  private:
-  Session() = default;
+  explicit Session(bool clustered) : running_(clustered, is_killed) {}
   void tune_readahead() const;
   bool wait_for_end(std::chrono::nanoseconds time);
   void leave_loop();
+  static ssize_t read_request(int fd, void* buffer, std::size_t size, void* user_data);
   static ssize_t write_reply(int fd, iovec* pieces, int count, void* user_data);
 
+  RunningRequests running_;
   fuse_session* session_ = nullptr;
   std::shared_ptr<Gate> late_replies_;
   std::string mountpoint_;

@@ -324,7 +324,7 @@ Status SimTransport::call(NodeId peer, Call call) {
     return Code::kTooBig;
   Waiting waiting;
   waiting.peer = peer;
-  waiting.deadline_ns = call.deadline_ns;
+  waiting.deadline_ns = sim::time_of(call.deadline_ns);
   waiting.done = [done = std::move(call.done), room = call.reply_body](const Answer* answer,
                                                                        const Error& error) {
     if (answer == nullptr) return done(error);
@@ -334,8 +334,8 @@ Status SimTransport::call(NodeId peer, Call call) {
     done(Reply{answer->head, body.size()});
   };
   waiting.request = [from = node_, kind = call.kind, head = std::move(call.head), body = call.body,
-                     deadline_ns = call.deadline_ns](SimTransport& there, std::uint64_t connection,
-                                                     std::uint64_t number) {
+                     deadline_ns = waiting.deadline_ns](
+                        SimTransport& there, std::uint64_t connection, std::uint64_t number) {
     if (there.network_.faults.forges_copies &&
         kind == static_cast<std::uint16_t>(PeerRequest::kReplicate))
       return there.answer(from, connection, number, Answer{});
@@ -345,7 +345,7 @@ Status SimTransport::call(NodeId peer, Call call) {
     request.head = head;
     request.body = AlignedBuffer(body.bytes.size());
     std::copy(body.bytes.begin(), body.bytes.end(), request.body.data());
-    request.deadline_ns = deadline_ns;
+    request.deadline_ns = sim::shown_ns(deadline_ns);
     there.requested(from, connection, number, std::move(request));
   };
   return accept(std::move(waiting));
@@ -355,7 +355,7 @@ Status SimTransport::read(NodeId peer, RegionRead read) {
   if (read.out.empty() || read.out.size() > kTransferSizeMax) return Code::kTooBig;
   Waiting waiting;
   waiting.peer = peer;
-  waiting.deadline_ns = read.deadline_ns;
+  waiting.deadline_ns = sim::time_of(read.deadline_ns);
   waiting.done = [done = std::move(read.done), out = read.out](const Answer* answer,
                                                                const Error& error) {
     if (answer == nullptr) return done(error);

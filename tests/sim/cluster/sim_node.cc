@@ -25,15 +25,17 @@ void tell(const std::string& name, std::string_view text) {
 }  // namespace
 
 Timestamp ThreadClock::now() {
-  const std::uint64_t ns = sim::now_ns();
-  return {static_cast<std::int64_t>(1'700'000'000 + ns / kSecond),
-          static_cast<std::uint32_t>(ns % kSecond)};
+  const std::uint64_t ns = sim::shown_wall_ns();
+  return {static_cast<std::int64_t>(ns / kSecond), static_cast<std::uint32_t>(ns % kSecond)};
 }
-std::uint64_t ThreadClock::boot_ns() { return sim::now_ns(); }
-void ThreadClock::advance(std::uint64_t ns) { sim::sleep(ns); }
+std::uint64_t ThreadClock::boot_ns() { return sim::shown_ns(sim::now_ns()); }
+void ThreadClock::advance(std::uint64_t ns) { sim::sleep_until(sim::time_of(boot_ns() + ns)); }
+
+std::uint64_t TrueClock::boot_ns() { return sim::now_ns(); }
+void TrueClock::advance(std::uint64_t ns) { sim::sleep(ns); }
 
 SimCluster::SimCluster(std::uint64_t seed)
-    : random(seed), etcd(clock, seed + 1), network(seed + 2) {
+    : random(seed), etcd(etcd_clock, seed + 1), network(seed + 2) {
   etcd.on_put = [this](const etcd::KeyValue&) { sim::wake(&etcd); };
   etcd.await_change = [this](std::uint64_t deadline_ns) {
     static_cast<void>(sim::wait(&etcd, deadline_ns));

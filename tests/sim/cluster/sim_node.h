@@ -18,10 +18,17 @@
 
 namespace kvsyncfs {
 
-/// The simulation's time (sim_threads.h).
+/// The clocks of the calling thread's node (sim_threads.h).
 class ThreadClock final : public SimClock {
  public:
   Timestamp now() override;
+  std::uint64_t boot_ns() override;
+  void advance(std::uint64_t ns) override;
+};
+
+/// Time itself.
+class TrueClock final : public SimClock {
+ public:
   std::uint64_t boot_ns() override;
   void advance(std::uint64_t ns) override;
 };
@@ -30,6 +37,7 @@ class ThreadClock final : public SimClock {
 struct SimCluster {
   explicit SimCluster(std::uint64_t seed);
   ThreadClock clock;
+  TrueClock etcd_clock;
   SimRandom random;
   SimEtcd etcd;
   SimNetwork network;

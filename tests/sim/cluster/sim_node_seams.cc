@@ -108,16 +108,18 @@ class LifeDisk final : public Disk {
   const LifePtr life_;
 };
 
-/// What is asked while the node is cut off, or is answered then, is not answered.
+/// What is asked while the node is cut off, or is answered then, is not answered. The deadline is
+/// the node's, `ask` gets etcd's.
 template <typename Answer, typename Ask>
-Answer ask(const LifeState& life, std::uint64_t deadline_ns, Ask ask) {
+Answer ask(const LifeState& life, std::uint64_t shown_deadline_ns, Ask ask) {
+  const std::uint64_t deadline_ns = sim::time_of(shown_deadline_ns);
   const auto nothing = [&]() -> Answer {
     if (life.is_over) return Code::kShutdown;
     sim::sleep_until(deadline_ns);
     return life.is_over ? Code::kShutdown : Code::kTimeout;
   };
   if (life.is_over || life.is_cut()) return nothing();
-  Answer answer = ask();
+  Answer answer = ask(deadline_ns);
   if (life.is_over || life.is_cut()) return nothing();
   return answer;
 }
@@ -128,8 +130,8 @@ class LifeWatch final : public etcd::EtcdWatch {
       : watch_(std::move(watch)), life_(std::move(life)) {}
   Result<etcd::WatchBatch> next(std::uint64_t deadline_ns) override {
     if (is_lost_) return Code::kIo;
-    auto batch = ask<Result<etcd::WatchBatch>>(*life_, deadline_ns,
-                                               [&] { return watch_->next(deadline_ns); });
+    auto batch = ask<Result<etcd::WatchBatch>>(
+        *life_, deadline_ns, [&](std::uint64_t by_ns) { return watch_->next(by_ns); });
     is_lost_ = life_->is_over || life_->is_cut();  // it may have shown what did not come here
     return batch;
   }
@@ -146,31 +148,34 @@ class LifeEtcd final : public etcd::EtcdClient {
       : client_(std::move(client)), life_(std::move(life)) {}
 
   Result<etcd::RangeReply> range(const etcd::Range& request, std::uint64_t until_ns) override {
-    return ask<Result<etcd::RangeReply>>(*life_, until_ns,
-                                         [&] { return client_->range(request, until_ns); });
+    return ask<Result<etcd::RangeReply>>(
+        *life_, until_ns, [&](std::uint64_t by_ns) { return client_->range(request, by_ns); });
   }
   Result<etcd::TxnReply> txn(const etcd::Txn& request, std::uint64_t until_ns) override {
-    return ask<Result<etcd::TxnReply>>(*life_, until_ns,
-                                       [&] { return client_->txn(request, until_ns); });
+    return ask<Result<etcd::TxnReply>>(
+        *life_, until_ns, [&](std::uint64_t by_ns) { return client_->txn(request, by_ns); });
   }
   Result<etcd::Lease> grant_lease(std::int64_t ttl_s, std::uint64_t until_ns) override {
-    return ask<Result<etcd::Lease>>(*life_, until_ns,
-                                    [&] { return client_->grant_lease(ttl_s, until_ns); });
+    return ask<Result<etcd::Lease>>(
+        *life_, until_ns, [&](std::uint64_t by_ns) { return client_->grant_lease(ttl_s, by_ns); });
   }
   Result<etcd::Lease> keep_alive(std::int64_t lease, std::uint64_t until_ns) override {
-    return ask<Result<etcd::Lease>>(*life_, until_ns,
-                                    [&] { return client_->keep_alive(lease, until_ns); });
+    return ask<Result<etcd::Lease>>(
+        *life_, until_ns, [&](std::uint64_t by_ns) { return client_->keep_alive(lease, by_ns); });
   }
   Status revoke_lease(std::int64_t lease, std::uint64_t until_ns) override {
-    return ask<Status>(*life_, until_ns, [&] { return client_->revoke_lease(lease, until_ns); });
+    return ask<Status>(*life_, until_ns,
+                       [&](std::uint64_t by_ns) { return client_->revoke_lease(lease, by_ns); });
   }
   Status compact(std::int64_t revision, std::uint64_t until_ns) override {
-    return ask<Status>(*life_, until_ns, [&] { return client_->compact(revision, until_ns); });
+    return ask<Status>(*life_, until_ns,
+                       [&](std::uint64_t by_ns) { return client_->compact(revision, by_ns); });
   }
   Result<std::unique_ptr<etcd::EtcdWatch>> watch(const etcd::WatchRequest& request,
                                                  std::uint64_t until_ns) override {
     using Made = Result<std::unique_ptr<etcd::EtcdWatch>>;
-    auto made = ask<Made>(*life_, until_ns, [&] { return client_->watch(request, until_ns); });
+    auto made = ask<Made>(*life_, until_ns,
+                          [&](std::uint64_t by_ns) { return client_->watch(request, by_ns); });
     if (!made) return made;
     return Made(std::make_unique<LifeWatch>(std::move(*made), life_));
   }

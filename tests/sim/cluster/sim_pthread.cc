@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tests/sim/cluster/sim_threads.h"
@@ -19,7 +20,6 @@ namespace {
 namespace sim = kvsyncfs::sim_threads;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kWallSeconds = 1'700'000'000;  // what the wall clock is ahead
 
 template <typename Function>
 Function* real(Function*& kept, const char* name) {
@@ -34,15 +34,18 @@ Function* real(Function*& kept, const char* name) {
       }(),                                         \
       #function))
 
-std::uint64_t since(clockid_t clock) {
-  return clock == CLOCK_REALTIME ? kWallSeconds * kSecond : 0;
+std::uint64_t to_ns(const timespec* time) {
+  return static_cast<std::uint64_t>(time->tv_sec) * kSecond +
+         static_cast<std::uint64_t>(time->tv_nsec);
+}
+std::uint64_t shown_by(clockid_t clock) {
+  return clock == CLOCK_REALTIME ? sim::shown_wall_ns() : sim::shown_ns(sim::now_ns());
 }
 
-/// Boot time of a point that a clock names.
-std::uint64_t boot_ns(clockid_t clock, const timespec* time) {
-  const auto ns = static_cast<std::uint64_t>(time->tv_sec) * kSecond +
-                  static_cast<std::uint64_t>(time->tv_nsec);
-  return ns > since(clock) ? ns - since(clock) : 0;
+/// When a clock of the calling thread shows this.
+std::uint64_t time_of(clockid_t clock, const timespec* time) {
+  const std::uint64_t left_ns = to_ns(time) - std::min(to_ns(time), shown_by(clock));
+  return sim::time_of(shown_by(CLOCK_MONOTONIC) + left_ns);
 }
 timespec to_timespec(std::uint64_t ns) {
   return {static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
@@ -122,7 +125,7 @@ int pthread_mutex_trylock(pthread_mutex_t* mutex) {
 }
 int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
   if (!sim::self()) return REAL(pthread_mutex_clocklock)(mutex, clock, until);
-  return take(mutex, boot_ns(clock, until), [&] { return REAL(pthread_mutex_trylock)(mutex); });
+  return take(mutex, time_of(clock, until), [&] { return REAL(pthread_mutex_trylock)(mutex); });
 }
 int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) {
   if (!sim::self()) return REAL(pthread_mutex_timedlock)(mutex, until);
@@ -143,11 +146,11 @@ int pthread_rwlock_wrlock(pthread_rwlock_t* lock) {
 }
 int pthread_rwlock_clockrdlock(pthread_rwlock_t* lock, clockid_t clock, const timespec* until) {
   if (!sim::self()) return REAL(pthread_rwlock_clockrdlock)(lock, clock, until);
-  return take(lock, boot_ns(clock, until), [&] { return REAL(pthread_rwlock_tryrdlock)(lock); });
+  return take(lock, time_of(clock, until), [&] { return REAL(pthread_rwlock_tryrdlock)(lock); });
 }
 int pthread_rwlock_clockwrlock(pthread_rwlock_t* lock, clockid_t clock, const timespec* until) {
   if (!sim::self()) return REAL(pthread_rwlock_clockwrlock)(lock, clock, until);
-  return take(lock, boot_ns(clock, until), [&] { return REAL(pthread_rwlock_trywrlock)(lock); });
+  return take(lock, time_of(clock, until), [&] { return REAL(pthread_rwlock_trywrlock)(lock); });
 }
 int pthread_rwlock_timedrdlock(pthread_rwlock_t* lock, const timespec* until) {
   if (!sim::self()) return REAL(pthread_rwlock_timedrdlock)(lock, until);
@@ -177,12 +180,12 @@ int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const timespec* until) {
   if (!sim::self()) return REAL(pthread_cond_clockwait)(condition, mutex, clock, until);
-  return wait_for(condition, mutex, boot_ns(clock, until));
+  return wait_for(condition, mutex, time_of(clock, until));
 }
 int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                            const timespec* until) {
   if (!sim::self()) return REAL(pthread_cond_timedwait)(condition, mutex, until);
-  return wait_for(condition, mutex, boot_ns(CLOCK_REALTIME, until));
+  return wait_for(condition, mutex, time_of(CLOCK_REALTIME, until));
 }
 int pthread_cond_signal(pthread_cond_t* condition) {
   if (!sim::self()) return REAL(pthread_cond_signal)(condition);
@@ -215,24 +218,24 @@ int pthread_join(pthread_t thread, void** result) {
 int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const bool is_cpu = clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
   if (!sim::self() || is_cpu) return REAL(clock_gettime)(clock, time);
-  *time = to_timespec(sim::now_ns() + since(clock));
+  *time = to_timespec(shown_by(clock));
   return 0;
 }
 int gettimeofday(timeval* time, void* zone) noexcept {
   if (!sim::self()) return REAL(gettimeofday)(time, zone);
-  const timespec now = to_timespec(sim::now_ns() + since(CLOCK_REALTIME));
+  const timespec now = to_timespec(shown_by(CLOCK_REALTIME));
   *time = {now.tv_sec, now.tv_nsec / 1000};
   return 0;
 }
 int nanosleep(const timespec* length, timespec* left) {
   if (!sim::self()) return REAL(nanosleep)(length, left);
-  sim::sleep(boot_ns(CLOCK_MONOTONIC, length));
+  sim::sleep_until(sim::time_of(shown_by(CLOCK_MONOTONIC) + to_ns(length)));
   return 0;
 }
 int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
   if (!sim::self()) return REAL(clock_nanosleep)(clock, flags, time, left);
   if (flags == 0) return nanosleep(time, left);
-  sim::sleep_until(boot_ns(clock, time));
+  sim::sleep_until(time_of(clock, time));
   return 0;
 }
 int usleep(useconds_t microseconds) {

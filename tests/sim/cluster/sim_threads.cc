@@ -22,6 +22,16 @@ constexpr std::uint64_t kBeginNs = 1'000'000'000;
 constexpr std::uint64_t kTurnNs =
     200;  // what a turn takes, so that a loop that polls comes to an end
 
+constexpr std::uint64_t kWallBeginNs = 1'700'000'000'000'000'000;  // at boot
+constexpr std::uint64_t kMillion = 1'000'000;
+constexpr std::uint64_t kShownMaxNs = kForever / 4;  // no run comes as far
+
+struct GroupClock {
+  std::int64_t rate_ppm = 0, wall_ahead_ns = 0;
+  /// How much of the clock's time goes by in a million of time.
+  std::uint64_t rate() const { return static_cast<std::uint64_t>(1'000'000 + rate_ppm); }
+};
+
 struct Scheduler {
   explicit Scheduler(std::uint64_t seed) : random(seed) {
     constexpr std::uint64_t kOneIn[] = {3, 12, 50, 200};
@@ -32,6 +42,7 @@ struct Scheduler {
   std::uint64_t now_ns = kBeginNs, turns = 0, turn_limit = kForever;
   std::vector<std::unique_ptr<Task>> tasks;
   std::map<unsigned, std::uint64_t> frozen_until_ns;
+  std::map<unsigned, GroupClock> clocks;
   int waiting_for_locks = 0;
   bool is_telling = false;  // each thread that gets a turn tells its place
   std::uint32_t places_told = 0;
@@ -152,6 +163,29 @@ void begin(std::uint64_t seed) {
 
 bool is_part() { return t_self != nullptr; }
 std::uint64_t now_ns() { return g_scheduler->now_ns; }
+
+void set_clock_rate(unsigned group, std::int64_t rate_ppm) {
+  g_scheduler->clocks[group].rate_ppm = rate_ppm;
+}
+void move_wall_clock(unsigned group, std::int64_t by_ns) {
+  g_scheduler->clocks[group].wall_ahead_ns += by_ns;
+}
+std::uint64_t shown_ns(std::uint64_t ns) {
+  if (ns < kBeginNs || ns > kShownMaxNs) return ns;
+  const std::uint64_t rate = g_scheduler->clocks[t_self->group].rate(), past_ns = ns - kBeginNs;
+  return kBeginNs + past_ns / kMillion * rate + past_ns % kMillion * rate / kMillion;
+}
+std::uint64_t time_of(std::uint64_t shown) {
+  if (shown < kBeginNs) return shown;
+  if (shown > kShownMaxNs) return kForever;
+  const std::uint64_t rate = g_scheduler->clocks[t_self->group].rate(), past_ns = shown - kBeginNs;
+  return kBeginNs + past_ns / rate * kMillion + (past_ns % rate * kMillion + rate - 1) / rate;
+}
+std::uint64_t shown_wall_ns() {
+  return kWallBeginNs + shown_ns(now_ns()) +
+         static_cast<std::uint64_t>(g_scheduler->clocks[t_self->group].wall_ahead_ns);
+}
+
 std::uint64_t turns() { return g_scheduler->turns; }
 void set_turn_limit(std::uint64_t turns) { g_scheduler->turn_limit = turns; }
 void on_end(void (*told)(const std::string&)) { g_scheduler->told = told; }

@@ -28,6 +28,14 @@ void begin(std::uint64_t seed);
 bool is_part();  ///< the calling thread is
 
 std::uint64_t now_ns();
+/// The clocks of a group's threads: `rate_ppm` millionths faster than time, counted from begin(),
+/// and for the wall clock so much ahead. Each node has its own; what this header takes and tells is
+/// time itself, unless it says "shown".
+void set_clock_rate(unsigned group, std::int64_t rate_ppm);
+void move_wall_clock(unsigned group, std::int64_t by_ns);
+std::uint64_t shown_ns(std::uint64_t ns);    ///< what the calling thread's boot clock shows then
+std::uint64_t time_of(std::uint64_t shown);  ///< when it shows that; far ahead: kForever
+std::uint64_t shown_wall_ns();               ///< what its wall clock shows now
 void sleep_until(std::uint64_t ns);
 inline void sleep(std::uint64_t ns) { sleep_until(now_ns() + ns); }
 /// Waits for wake(what). False: the time came first.

@@ -67,6 +67,30 @@ TEST(SimThreads, AWaitEndsAtItsSimulatedTime) {
   EXPECT_EQ(run.problem, "");
 }
 
+TEST(SimThreads, AGroupsClocksGoAtTheirRate) {
+  const SeedRun run = in_simulation(1, []() -> SeedRun {
+    sim_threads::set_clock_rate(7, -100'000);
+    sim_threads::move_wall_clock(7, -3'600'000'000'000);
+    const auto wall = std::chrono::system_clock::now();
+    const std::uint64_t begin_ns = sim_threads::now_ns();
+    bool is_right = false;
+    std::thread slow([&] {
+      sim_threads::join_group(7, "slow");
+      const auto begin = steady_clock::now();
+      std::this_thread::sleep_for(hours(9));
+      const auto took = steady_clock::now() - begin;
+      is_right = took >= hours(9) && took < hours(10) &&
+                 std::chrono::system_clock::now() - wall < hours(9);
+    });
+    slow.join();
+    const std::uint64_t hours_10_ns = 36'000'000'000'000;
+    is_right = is_right && sim_threads::now_ns() - begin_ns >= hours_10_ns &&
+               sim_threads::now_ns() - begin_ns < hours_10_ns + 1'000'000'000;
+    return {is_right ? "" : "another length", {}};
+  });
+  EXPECT_EQ(run.problem, "");
+}
+
 TEST(SimThreads, ADeadlockEndsTheRun) {
   const SeedRun run = in_simulation(1, []() -> SeedRun {
     std::mutex first, second;

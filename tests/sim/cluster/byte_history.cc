@@ -18,8 +18,12 @@ std::string to_text(std::uint64_t number, const ByteWrite& write) {
   const auto confirmed = write.confirmed_ns == ~std::uint64_t{0}
                              ? std::string("never")
                              : fmt::format("{:.6f}", seconds(write.confirmed_ns));
-  return fmt::format("write {} (n{}, begun {:.6f}, confirmed {})", number, write.node,
-                     seconds(write.begin_ns), confirmed);
+  return fmt::format("{} {} of cells {}+{} (n{}, begun {:.6f}, confirmed {})",
+                     write.is_zeros ? "zeros"
+                     : write.source ? "copy"
+                                    : "write",
+                     number, write.first, write.count, write.node, seconds(write.begin_ns),
+                     confirmed);
 }
 
 /// The number that the whole cell shows; 0: nothing was written there. False: no such cell.
@@ -32,27 +36,53 @@ bool number_of(std::string_view cell, std::uint64_t* number) {
   return padded == cells_of(*number, 1);
 }
 
+bool covers(const ByteWrite& write, std::size_t cell) {
+  return cell >= write.first && cell < write.first + write.count;
+}
+
+/// Of the changes that were confirmed before `begin_ns` the one that began last: it hides those
+/// that were confirmed before it began. Null: none.
+const FileHistory::Item* hiding(const FileHistory& history, std::size_t cell,
+                                std::uint64_t begin_ns) {
+  const FileHistory::Item* last = nullptr;
+  for (const auto& item : history.writes)
+    if (covers(item.second, cell) && item.second.confirmed_ns < begin_ns &&
+        (last == nullptr || last->second.begin_ns < item.second.begin_ns))
+      last = &item;
+  return last;
+}
+
+/// Whether the cell may show this number to who looks between the two times. Copies of copies are
+/// followed so far, and what lies behind may be anything.
+bool may_show(const FileHistory& history, std::size_t cell, std::uint64_t number,
+              std::uint64_t begin_ns, std::uint64_t end_ns, int copies) {
+  if (copies == 0) return true;
+  const FileHistory::Item* last = hiding(history, cell, begin_ns);
+  if (number == 0 && last == nullptr) return true;
+  return std::any_of(history.writes.begin(), history.writes.end(), [&](const auto& item) {
+    const ByteWrite& write = item.second;
+    if (!covers(write, cell) || write.begin_ns > end_ns) return false;
+    if (last != nullptr && write.confirmed_ns < last->second.begin_ns) return false;
+    if (write.is_zeros) return number == 0;
+    if (write.source == nullptr) return number == item.first;
+    return may_show(*write.source, cell - write.first + write.source_first, number, write.begin_ns,
+                    std::min(write.confirmed_ns, end_ns), copies - 1);
+  });
+}
+
 std::string check_cell(const FileHistory& history, const ByteRead& read, std::size_t cell) {
+  constexpr int kCopiesMax = 4;
   const auto at = std::min(cell * kCellSize, read.bytes.size());
   std::uint64_t number = 0;
-  const bool is_whole = number_of(std::string_view(read.bytes).substr(at, kCellSize), &number);
-  const auto seen = history.writes.find(number);
-  if (!is_whole || (number != 0 && seen == history.writes.end()))
+  if (!number_of(std::string_view(read.bytes).substr(at, kCellSize), &number))
     return fmt::format("cell {} holds what nobody wrote", cell);
-  std::uint64_t confirmed_ns = 0;
-  if (number != 0) {
-    const ByteWrite& write = seen->second;
-    if (cell < write.first || cell >= write.first + write.count || write.begin_ns > read.end_ns)
-      return fmt::format("cell {} has bytes of {}", cell, to_text(number, write));
-    confirmed_ns = write.confirmed_ns;
-  }
-  for (const auto& [later, write] : history.writes)
-    if (cell >= write.first && cell < write.first + write.count &&
-        write.confirmed_ns < read.begin_ns && confirmed_ns < write.begin_ns)
-      return fmt::format("cell {} shows {} and not {}", cell,
-                         number == 0 ? "nothing" : to_text(number, seen->second),
-                         to_text(later, write));
-  return {};
+  if (may_show(history, cell, number, read.begin_ns, read.end_ns, kCopiesMax)) return {};
+  const auto seen = history.writes.find(number);
+  const FileHistory::Item* last = hiding(history, cell, read.begin_ns);
+  return fmt::format("cell {} shows {} and not {}", cell,
+                     seen == history.writes.end() ? number == 0 ? "nothing" : std::to_string(number)
+                                                  : to_text(number, seen->second),
+                     last == nullptr ? "what was there" : to_text(last->first, last->second));
 }
 
 }  // namespace

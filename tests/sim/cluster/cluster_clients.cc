@@ -1,6 +1,7 @@
 // What the clients of a simulated cluster do.
+#include "tests/sim/cluster/cluster_clients.h"
+
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include "tests/sim/cluster/cluster_world.h"
 #include "tests/sim/cluster/sim_threads.h"
@@ -15,8 +16,6 @@ constexpr std::uint64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
 constexpr std::uint64_t kMarginNs = kSecond;
 /// A call that brings bytes waits for another one's flush, for the holders and for the log.
 constexpr std::uint64_t kWaitsOfBytes = 3;
-constexpr const char* kCallOfNames = "a call of names";
-constexpr const char* kNames[kGroupNames] = {"a", "b", "c"};
 
 /// A refusal that changed nothing, and always comes to that.
 bool is_refusal(Code code) {
@@ -24,11 +23,6 @@ bool is_refusal(Code code) {
          code == Code::kIsDirectory || code == Code::kNotEmpty;
 }
 bool ends_life(Code code) { return code == Code::kFenced || code == Code::kIo; }
-
-template <typename T>
-Status status_of(const Result<T>& result) {
-  return result ? Status{} : Status(result.error());
-}
 
 }  // namespace
 
@@ -38,13 +32,16 @@ bool ClusterWorld::is_answer(Client& client, const SimNode::Use& use, const char
   const std::uint64_t took_ns = sim::now_ns() - begin_ns;
   const bool was_frozen = frozen_until_ns_[client.node.id().value - 1] > begin_ns;
   const bool is_of_names = std::string_view(call) == kCallOfNames;
+  const bool is_of_names_or_rename = is_of_names || std::string_view(call) == "rename";
   const std::uint64_t limit_ns =
       cluster_.timeout_ns * (is_of_names ? 1 : kWaitsOfBytes) + kMarginNs;
   if (took_ns > limit_ns && !was_frozen)
     fail(fmt::format("{} on {} took {:.3f} s, begun at {:.6f}{}", call, client.node.name(),
                      static_cast<double>(took_ns) / 1e9, static_cast<double>(begin_ns) / 1e9,
                      status ? "" : ": " + describe(status.error())));
-  if (status || is_refusal(status.error().code)) {
+  // Only a rename is refused so: of a directory into itself.
+  const bool is_loop = !status && status.error().code == Code::kInvalid && is_of_names_or_rename;
+  if (status || is_refusal(status.error().code) || is_loop) {
     ++answered_;
     return true;
   }
@@ -58,100 +55,66 @@ bool ClusterWorld::is_answer(Client& client, const SimNode::Use& use, const char
 
 void ClusterWorld::run_client(Client& client) {
   while (!is_over_ && problem_.empty()) {
-    if (plan_.only_values) {
+    if (plan_.work == ClusterWork::kValues) {
       sim::sleep(client.random.below(2 * kMillisecond));
       client.only_reads || client.random.one_in(2) ? get_value(client) : put_value(client);
       continue;
     }
     sim::sleep(kMillisecond + client.random.below(60 * kMillisecond));
-    switch (client.only_reads ? client.random.one_in(3) ? 6 : 0 : client.random.below(16)) {
-      case 0:
-      case 1:
-      case 2:
-      case 3:
-      case 8:
-      case 9:
-        call_names(client);
-        break;
-      case 4:
-        write_file(client);
-        break;
-      case 5:
-        append_record(client);
-        break;
-      case 7:
-        lock_file(client);
-        break;
-      case 10:
-        put_value(client);
-        break;
-      case 11:
-        get_value(client);
-        break;
-      default:
-        read_file(client, client.random.below(files_.size()));
-    }
+    if (plan_.work == ClusterWork::kNames)
+      call_names(client);
+    else if (plan_.work == ClusterWork::kAttributes)
+      client.only_reads ? read_attributes(client) : change_attributes(client);
+    else if (plan_.work == ClusterWork::kBytes)
+      client.only_reads ? read_file(client, client.random.below(kCellFiles)) : write_file(client);
+    else if (client.only_reads)
+      read_something(client);
+    else
+      change_something(client);
   }
 }
 
-void ClusterWorld::call_names(Client& client) {
-  const auto use = client.node.use();
-  if (!use) return;
-  Engine& engine = use->engine();
-  const std::size_t group = client.random.below(kGroups);
-  const InodeId folder = groups_[group];
-  NameOp op;
-  op.call = static_cast<NameCall>(client.random.below(7));
-  if (client.only_reads || client.random.one_in(3)) op.call = NameCall::kLookup;
-  op.node = static_cast<unsigned>(client.node.id().value);
-  op.a = client.random.below(kGroupNames);
-  op.b = (op.a + 1 + client.random.below(kGroupNames - 1)) % kGroupNames;
-  if (op.call == NameCall::kLink) {
-    if (client.known[group].empty()) return;
-    auto file = client.known[group].begin();
-    std::advance(file, client.random.below(client.known[group].size()));
-    op.token = file->first;
+void ClusterWorld::read_something(Client& client) {
+  switch (client.random.below(9)) {
+    case 0:
+    case 1:
+    case 2:
+      return read_file(client, client.random.below(kAttributeFile));
+    case 3:
+      return read_attributes(client);
+    case 4:
+      return call_xattr(client);
+    default:
+      return call_names(client);
   }
-  if (op.call == NameCall::kCreate) op.token = ++next_number_;
-  const std::size_t place = names_[group].size();
-  op.begin_ns = sim::now_ns();
-  names_[group].push_back(op);
-  const Status status = [&]() -> Status {
-    switch (op.call) {
-      case NameCall::kCreate: {
-        NewNode node;
-        node.mode = S_IFREG | 0644;
-        node.uid = static_cast<std::uint32_t>(op.token);
-        const auto made = engine.create(folder, kNames[op.a], node);
-        if (made && !use->is_over()) client.known[group][op.token] = made->inode;
-        return status_of(made);
-      }
-      case NameCall::kUnlink:
-        return engine.unlink(folder, kNames[op.a]);
-      case NameCall::kRename:
-        return engine.rename(folder, kNames[op.a], folder, kNames[op.b], RenameMode::kReplace);
-      case NameCall::kRenameNew:
-        return engine.rename(folder, kNames[op.a], folder, kNames[op.b], RenameMode::kNoReplace);
-      case NameCall::kExchange:
-        return engine.rename(folder, kNames[op.a], folder, kNames[op.b], RenameMode::kExchange);
-      case NameCall::kLink:
-        return status_of(engine.link(client.known[group][op.token], folder, kNames[op.b]));
-      case NameCall::kLookup: {
-        const auto found = engine.lookup(folder, kNames[op.a]);
-        if (!found) return found.error();
-        names_[group][place].token = found->attributes.uid;
-        return {};
-      }
-    }
-    return {};
-  }();
-  const bool brings_bytes = op.call == NameCall::kRename;  // the source's come first
-  if (!is_answer(client, *use, brings_bytes ? "rename" : kCallOfNames, op.begin_ns, status)) return;
-  NameOp& kept = names_[group][place];
-  kept.end_ns = sim::now_ns();
-  if (!status) kept.code = status.error().code;
-  if (op.call == NameCall::kLink && kept.code == Code::kNotFound)
-    client.known[group].erase(op.token);
+}
+
+void ClusterWorld::change_something(Client& client) {
+  switch (client.random.below(18)) {
+    case 0:
+    case 1:
+      return write_file(client);
+    case 2:
+      return append_record(client);
+    case 3:
+      return lock_file(client);
+    case 4:
+      return put_value(client);
+    case 5:
+      return get_value(client);
+    case 6:
+      return client.random.one_in(3) ? remove_value(client) : get_value(client);
+    case 7:
+    case 8:
+    case 9:
+    case 10:
+      return change_attributes(client);
+    case 11:
+    case 12:
+      return read_file(client, client.random.below(kAttributeFile));
+    default:
+      return call_names(client);
+  }
 }
 
 void ClusterWorld::write_cells(Client& client, const SimNode::Use& use, std::size_t file,
@@ -179,11 +142,57 @@ void ClusterWorld::write_file(Client& client) {
   const auto opened = engine.open_handle(files_[file]);
   if (!is_answer(client, *use, "open", begin_ns, status_of(opened))) return;
   const bool close = client.random.one_in(2), leave = client.random.one_in(5);
-  write_cells(client, *use, file, close ? "close" : "fsync", [&]() -> Status {
-    if (leave) return Code::kTimeout;  // the bytes stay in the write buffer for now
-    return close ? engine.flush(files_[file]) : engine.sync(files_[file]);
-  });
+  if (client.random.one_in(3))
+    change_cells(client, *use, file);
+  else
+    write_cells(client, *use, file, close ? "close" : "fsync", [&]() -> Status {
+      if (leave) return Code::kTimeout;  // the bytes stay in the write buffer for now
+      return close ? engine.flush(files_[file]) : engine.sync(files_[file]);
+    });
   engine.close_handle(files_[file]);
+}
+
+void ClusterWorld::change_cells(Client& client, const SimNode::Use& use, std::size_t file) {
+  Engine& engine = use.engine();
+  ByteWrite& change = bytes_[file].writes[++next_number_];
+  change.node = static_cast<unsigned>(client.node.id().value);
+  change.first = client.random.below(kCells);
+  change.count = 1 + client.random.below(kCells - change.first);
+  change.is_zeros = true;
+  change.begin_ns = sim::now_ns();
+  const std::uint64_t offset = change.first * kCellSize, length = change.count * kCellSize;
+  const Status status = [&]() -> Status {
+    switch (client.random.below(5)) {
+      case 0: {
+        change.count = kCells - change.first;  // what is cut off, or was not there
+        AttributeChange cut;
+        cut.size = offset;
+        return status_of(engine.set_attributes(files_[file], cut));
+      }
+      case 1:
+        return engine.allocate(files_[file], offset, length, AllocateMode::kPunchHole);
+      case 2:
+        return engine.allocate(files_[file], offset, length, AllocateMode::kZeroRange);
+      case 3:
+        change.count = 0;  // changes no byte
+        return engine.allocate(files_[file], offset, length, AllocateMode::kReserve);
+      default:
+        break;
+    }
+    const std::size_t from = (file + 1) % kCellFiles;
+    change.is_zeros = false;
+    change.source = &bytes_[from];
+    change.source_first = client.random.below(kCells - change.count + 1);
+    if (const auto opened = engine.open_handle(files_[from]); !opened) return opened.error();
+    const auto copied = engine.clone_range(files_[from], change.source_first * kCellSize,
+                                           files_[file], offset, length);
+    engine.close_handle(files_[from]);
+    if (copied && *copied % kCellSize != 0) fail("a part of a cell was copied");
+    if (copied) change.count = *copied / kCellSize;  // the source may end before
+    return status_of(copied);
+  }();
+  if (is_answer(client, use, "change of cells", change.begin_ns, status) && status)
+    change.confirmed_ns = sim::now_ns();
 }
 
 /// Locks, looks, writes and unlocks, or gives up the wait.
@@ -201,6 +210,10 @@ void ClusterWorld::lock_file(Client& client) {
   range.inode = files_[kLockedFile];
   range.kind = client.random.one_in(2) ? LockKind::kFlock : LockKind::kPosix;
   range.owner = client.owner;
+  if (range.kind == LockKind::kPosix && client.random.one_in(2)) {  // one of two parts
+    range.start = client.random.below(2) * 4;
+    range.end = range.start + 3;
+  }
   const std::uint64_t begin_ns = sim::now_ns();
   const std::uint64_t request = engine.begin_lock([given](const LockAnswer& answer) {
     given->answer = answer;
@@ -222,8 +235,13 @@ void ClusterWorld::lock_file(Client& client) {
   if (!status && status.error().code != Code::kWouldBlock)
     static_cast<void>(is_answer(client, *use, "lock", sim::now_ns(), status));
   if (!status || given->answer.interrupted) return;
-  LockHold hold{static_cast<unsigned>(client.node.id().value), client.owner,
-                type == LockType::kExclusive, sim::now_ns(), 0};
+  LockHold hold{static_cast<unsigned>(client.node.id().value),
+                client.owner,
+                type == LockType::kExclusive,
+                range.start,
+                range.end,
+                sim::now_ns(),
+                0};
   read_file(client, kLockedFile);
   sim::sleep(client.random.below(50 * kMillisecond));
   const auto unlock = [&]() -> Status {
@@ -255,13 +273,14 @@ void ClusterWorld::append_record(Client& client) {
 void ClusterWorld::put_value(Client& client) {
   const auto use = client.node.use();
   if (!use) return;
+  const std::size_t key = client.random.below(plan_.work == ClusterWork::kValues ? 1 : kKeys);
   const std::uint64_t number = ++next_number_;
-  ByteWrite& write = bytes_[kKey].writes[number];
+  ByteWrite& write = bytes_[kFiles + key].writes[number];
   write.node = static_cast<unsigned>(client.node.id().value);
   write.count = kCells;
   write.begin_ns = sim::now_ns();
   const std::string value = cells_of(number, kCells);
-  const Status put = use->engine().put(kKeyName, as_bytes(value));
+  const Status put = use->engine().put(kKeyNames[key], as_bytes(value));
   if (!is_answer(client, *use, "put", write.begin_ns, put) || !put) return;
   const std::uint64_t begin_ns = sim::now_ns();
   const Status synced = use->engine().sync_all();
@@ -269,19 +288,36 @@ void ClusterWorld::put_value(Client& client) {
     write.confirmed_ns = sim::now_ns();
 }
 
+void ClusterWorld::remove_value(Client& client) {
+  const auto use = client.node.use();
+  if (!use) return;
+  const std::size_t key = client.random.below(kKeys);
+  ByteWrite& removal = bytes_[kFiles + key].writes[++next_number_];
+  removal.node = static_cast<unsigned>(client.node.id().value);
+  removal.count = kCells;
+  removal.is_zeros = true;
+  removal.begin_ns = sim::now_ns();
+  const Status removed = use->engine().remove(kKeyNames[key]);
+  if (is_answer(client, *use, kCallOfNames, removal.begin_ns, removed) && removed)
+    removal.confirmed_ns = sim::now_ns();
+}
+
+/// No value is one without bytes.
 void ClusterWorld::get_value(Client& client) {
   const auto use = client.node.use();
   if (!use) return;
+  const std::size_t key = client.random.below(plan_.work == ClusterWork::kValues ? 1 : kKeys);
   ByteRead read;
   read.node = static_cast<unsigned>(client.node.id().value);
   read.begin_ns = sim::now_ns();
-  const auto value = use->engine().get(kKeyName);
+  const auto value = use->engine().get(kKeyNames[key]);
   if (!is_answer(client, *use, "get", read.begin_ns, status_of(value))) return;
-  if (!value && bytes_[kKey].reads.empty()) return;  // nobody has put it yet, as far as seen
-  if (!value) return fail("a key that was there is gone: " + describe(value.error()));
+  if (!value && value.error().code != Code::kNotFound)
+    return fail("get: " + describe(value.error()));
+  if (value && value->empty()) return fail("a value that is empty");
   read.end_ns = sim::now_ns();
-  read.bytes = *value;
-  bytes_[kKey].reads.push_back(std::move(read));
+  if (value) read.bytes = *value;
+  bytes_[kFiles + key].reads.push_back(std::move(read));
 }
 
 bool ClusterWorld::read_into(Engine& engine, InodeId inode, std::string* bytes) {

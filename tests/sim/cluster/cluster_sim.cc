@@ -37,7 +37,7 @@ ClusterPlan everything(std::size_t nodes) {
   ClusterPlan plan;
   plan.nodes = nodes;
   plan.crashes = plan.freezes = plan.cuts = plan.etcd_faults = plan.slow_disks = true;
-  plan.lost_messages = true;
+  plan.lost_messages = plan.wrong_clocks = true;
   return plan;
 }
 
@@ -60,7 +60,7 @@ TEST(ClusterSim, TwoNodesUnderEveryFault) { run_seeds(3000, 50, everything(2)); 
 /// A node applied the cut of another one's put, and not yet its bytes: the value was empty there.
 TEST(ClusterSim, AValueIsWholeOnEveryNode) {
   ClusterPlan plan;
-  plan.only_values = true;
+  plan.work = ClusterWork::kValues;
   plan.run_ns = 1'500'000'000;
   run_seeds(7003, 5, plan);
 }
@@ -83,13 +83,13 @@ TEST(ClusterSim, ThreeNodesUnderEveryFault) { run_seeds(4000, 50, everything(3))
 
 // Seams that lie take away what a check of the product relies on: the simulation has to see it.
 
-/// The problem of the first of the seeds that has one.
-std::string found_with(const ClusterPlan& plan) {
+/// The problem of the first of the seeds that has one with these words.
+std::string found_with(const ClusterPlan& plan, const std::string& words = {}) {
   constexpr std::uint64_t kFirst = 9000, kSeedsUntilFound = 40;
   const Seeds seeds = seeds_from(kFirst, kSeedsUntilFound);
   for (std::uint64_t seed = seeds.begin; seed < seeds.end; ++seed) {
     const std::string problem = run_seed(seed, plan).problem;
-    if (problem.empty()) continue;
+    if (problem.empty() || problem.find(words) == problem.npos) continue;
     std::printf("seed %s: %s\n", std::to_string(seed).c_str(),
                 problem.substr(0, problem.find('\n')).c_str());
     return problem;
@@ -101,7 +101,12 @@ TEST(ClusterSimFinds, AChangeThatDoesNotWaitForAcknowledgements) {
   ClusterPlan plan = everything(2);
   plan.crashes = false;
   plan.forged_acknowledgements = true;
-  EXPECT_NE(found_with(plan), "");
+  plan.work = ClusterWork::kNames;
+  EXPECT_NE(found_with(plan, "names: no order"), "");
+  plan.work = ClusterWork::kAttributes;
+  EXPECT_NE(found_with(plan, "attribute"), "");
+  plan.work = ClusterWork::kBytes;
+  EXPECT_NE(found_with(plan, "not zeros"), "");
 }
 
 TEST(ClusterSimFinds, AnAnswerWithoutALease) {
@@ -109,6 +114,13 @@ TEST(ClusterSimFinds, AnAnswerWithoutALease) {
   plan.etcd_faults = true;
   plan.forgotten_leases = true;
   EXPECT_NE(found_with(plan), "");
+}
+
+TEST(ClusterSimFinds, AClockThatIsTooSlowForItsLease) {
+  ClusterPlan plan;
+  plan.etcd_faults = plan.cuts = true;
+  plan.slow_clock_ppm = 400'000;
+  EXPECT_NE(found_with(plan, "no order"), "");
 }
 
 TEST(ClusterSimFinds, AnAppendThatIsNotFenced) {

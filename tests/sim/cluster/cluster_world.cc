@@ -13,8 +13,20 @@ namespace sim = sim_threads;
 
 namespace {
 constexpr std::uint64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
-constexpr std::size_t kClientsPerNode = 3;  // the first only reads
+constexpr std::size_t kClientsPerNode = 3;    // the first only reads
+constexpr std::int64_t kRateMaxPpm = 10'000;  // what no clock is off by; a lease bears more
 constexpr std::uint64_t kSettleNs = 90 * kSecond, kLeaseGoneNs = 5 * kSecond;
+/// What the calling thread does meanwhile it does on the node, by its clock.
+class AtNode {
+ public:
+  explicit AtNode(const SimNode& node) { join(static_cast<unsigned>(node.id().value)); }
+  ~AtNode() { join(0); }
+  AtNode(const AtNode&) = delete;
+  AtNode& operator=(const AtNode&) = delete;
+
+ private:
+  static void join(unsigned group) { sim::join_group(group, "world"); }
+};
 }  // namespace
 
 ClusterWorld::ClusterWorld(std::uint64_t seed, const ClusterPlan& plan)
@@ -24,10 +36,15 @@ ClusterWorld::ClusterWorld(std::uint64_t seed, const ClusterPlan& plan)
       cluster_((sim::begin(seed), seed)),
       frozen_until_ns_(plan.nodes),
       names_(kGroups),
-      bytes_(kKey + 1) {
+      registers_(kRegisters),
+      bytes_(kFiles + kKeys) {
   sim::set_turn_limit(plan.turns_max);
   sim::on_end([](const std::string& why) { end_process(why); });
   cluster_.disks_lie = plan.lying_disks;
+  SimRandom rates(seed);
+  for (unsigned id = 1; plan.wrong_clocks && id <= plan.nodes; ++id)
+    sim::set_clock_rate(id, static_cast<std::int64_t>(rates.below(2 * kRateMaxPpm)) - kRateMaxPpm);
+  if (plan.slow_clock_ppm != 0) sim::set_clock_rate(1, -plan.slow_clock_ppm);
   if (plan.short_log) cluster_.log_size_bytes = 64 << 10;
   for (std::uint64_t id = 1; id <= plan.nodes; ++id)
     nodes_.push_back(std::make_unique<SimNode>(cluster_, NodeId{id}));
@@ -50,9 +67,11 @@ SeedRun ClusterWorld::run() {
     check_histories();
     heal();
     for (SimNode* node : present())
-      if (problem_.empty())
+      if (problem_.empty()) {
+        const AtNode at(*node);
         if (const Status closed = node->close(); !closed)
           fail(node->name() + " did not close: " + describe(closed.error()));
+      }
   }
   return {problem_,
           fmt::format("answered {} unanswered {} faults {} turns {} seconds {}", answered_,
@@ -80,18 +99,23 @@ bool ClusterWorld::make_files() {
     sim::sleep(10 * kMillisecond);
   }
   sim::sleep(kSecond);  // they know each other
+  const AtNode at(*nodes_[0]);
   const auto use = nodes_[0]->use();
   NewNode node;
-  for (std::size_t i = 0; i <= kGroups + kAppendFile; ++i) {
-    const bool is_folder = i < kGroups;
+  for (std::size_t i = 0; i < kGroups * kGroupFolders + kFiles; ++i) {
+    const bool is_folder = i < kGroups * kGroupFolders;
     node.mode = is_folder ? S_IFDIR | 0755 : S_IFREG | 0644;
     const auto made = use->engine().create(kRootInode, "f" + std::to_string(i), node);
     if (!made) {
       fail("create: " + describe(made.error()));
       return false;
     }
-    (is_folder ? groups_ : files_).push_back(made->inode);
+    (is_folder ? folders_ : files_).push_back(made->inode);
   }
+  AttributeChange known;
+  known.mode = 0;
+  known.atime = known.mtime = Timestamp{};
+  if (!use->engine().set_attributes(files_[kAttributeFile], known)) fail("no attributes");
   return true;
 }
 
@@ -140,6 +164,7 @@ void ClusterWorld::one_fault() {
   if (plan_.cuts) kinds.push_back(&ClusterWorld::change_link);
   if (plan_.cuts) kinds.push_back(&ClusterWorld::change_link);
   if (plan_.etcd_faults) kinds.push_back(&ClusterWorld::change_etcd);
+  if (plan_.wrong_clocks) kinds.push_back(&ClusterWorld::move_clock);
   if (plan_.slow_disks) kinds.push_back(&ClusterWorld::slow_disk);
   if (kinds.empty()) return;
   ++faults_;
@@ -191,6 +216,13 @@ void ClusterWorld::change_etcd(SimNode& node) {
 
 void ClusterWorld::slow_disk(SimNode& node) {
   node.slow_disk_until(sim::now_ns() + random_.below(4 * kSecond), random_.below(kSecond));
+}
+
+/// A wall clock goes ahead or back, by up to an hour.
+void ClusterWorld::move_clock(SimNode& node) {
+  const auto hour = static_cast<std::int64_t>(3600 * kSecond);
+  const auto by_ns = static_cast<std::int64_t>(random_.below(7200 * kSecond)) - hour;
+  sim::move_wall_clock(static_cast<unsigned>(node.id().value), by_ns);
 }
 
 void ClusterWorld::heal() {
@@ -253,6 +285,7 @@ void ClusterWorld::settle() {
     }
     bool is_done = true;
     for (const auto& use : uses) {
+      const AtNode at(*nodes[static_cast<std::size_t>(&use - uses.data())]);
       NewNode node;
       node.mode = S_IFREG | 0644;
       const auto made =
@@ -274,6 +307,16 @@ void ClusterWorld::settle() {
   fail("the cluster does not recover: " + last);
 }
 
+namespace {
+std::string xattrs_of(Engine& engine, InodeId inode) {
+  std::string text;
+  if (const auto names = engine.xattr_names(inode))
+    for (const std::string& name : *names)
+      if (const auto value = engine.xattr(inode, name)) text += name + '=' + *value + ' ';
+  return text;
+}
+}  // namespace
+
 std::string ClusterWorld::walk(Engine& engine, InodeId folder, const std::string& path) {
   std::string text;
   const auto entries = engine.list(folder, 0, 10'000, true);
@@ -286,10 +329,13 @@ std::string ClusterWorld::walk(Engine& engine, InodeId folder, const std::string
     std::string bytes;
     if (is_regular(inode) && !read_into(engine, entry.dentry.inode, &bytes))
       fail("a file cannot be read: " + path + entry.dentry.name);
-    text += fmt::format("{}{} {} mode {:o} uid {} links {} size {} change {} cookie {} {}\n", path,
-                        entry.dentry.name, entry.dentry.inode.value, inode.mode, inode.uid,
-                        inode.link_count, inode.size, inode.change, entry.dentry.cookie,
-                        std::hash<std::string>()(bytes));
+    text += fmt::format(
+        "{}{} {} mode {:o} uid {} gid {} links {} size {} change {} mtime {}.{} ctime {}.{} "
+        "cookie {} -> {} bytes {} {}\n",
+        path, entry.dentry.name, entry.dentry.inode.value, inode.mode, inode.uid, inode.gid,
+        inode.link_count, inode.size, inode.change, inode.mtime.seconds, inode.mtime.nanoseconds,
+        inode.ctime.seconds, inode.ctime.nanoseconds, entry.dentry.cookie, inode.target,
+        std::hash<std::string>()(bytes), xattrs_of(engine, entry.dentry.inode));
     if (is_directory(inode))
       text += walk(engine, entry.dentry.inode, path + entry.dentry.name + "/");
   }
@@ -301,6 +347,7 @@ void ClusterWorld::compare_nodes() {
   for (SimNode* node : present()) {
     const auto use = node->use();
     if (!use) return fail(node->name() + " does not serve any more");
+    const AtNode at(*node);
     const std::string tree = walk(use->engine(), kRootInode, "/");
     if (first.empty()) first = tree;
     if (tree != first)
@@ -309,6 +356,7 @@ void ClusterWorld::compare_nodes() {
 }
 
 void ClusterWorld::read_all_at_end(SimNode& node) {
+  const AtNode at(node);
   Client client{node, SimRandom(seed_)};
   for (std::size_t file = 0; file < files_.size(); ++file) {
     const std::size_t before = bytes_[file].reads.size();
@@ -321,14 +369,19 @@ void ClusterWorld::read_all_at_end(SimNode& node) {
 void ClusterWorld::check_histories() {
   for (const auto& group : names_)
     if (const std::string why = check_names(group); !why.empty()) fail(why);
+  for (std::size_t i = 0; i < kRegisters; ++i)
+    if (const std::string why = check_register("attribute " + std::to_string(i), 0, registers_[i]);
+        !why.empty())
+      fail(why);
   for (std::size_t file = 0; file < bytes_.size(); ++file) {
     const std::string name = "file " + std::to_string(file);
     const std::string why =
         file != kAppendFile ? check_cells(name, bytes_[file]) : check_appends(name, bytes_[file]);
     if (!why.empty()) fail(why);
   }
-  for (const ByteRead& read : bytes_[kKey].reads)
-    if (!is_one_value(read.bytes)) fail("a value in parts: " + read.bytes);
+  for (std::size_t key = kFiles; key < bytes_.size(); ++key)
+    for (const ByteRead& read : bytes_[key].reads)
+      if (!read.bytes.empty() && !is_one_value(read.bytes)) fail("a value in parts: " + read.bytes);
   for (const auto& holds : holds_)
     if (const std::string why = check_locks(holds); !why.empty()) fail(why);
 }

@@ -17,8 +17,8 @@ std::string to_text(const LockHold& hold) {
 std::string check_locks(const std::vector<LockHold>& holds) {
   for (const LockHold& a : holds)
     for (const LockHold& b : holds)
-      if (&a < &b && (a.is_exclusive || b.is_exclusive) && a.begin_ns < b.end_ns &&
-          b.begin_ns < a.end_ns)
+      if (&a < &b && (a.is_exclusive || b.is_exclusive) && a.first <= b.last && b.first <= a.last &&
+          a.begin_ns < b.end_ns && b.begin_ns < a.end_ns)
         return to_text(a) + " and " + to_text(b);
   return {};
 }

@@ -13,6 +13,7 @@ struct LockHold {
   unsigned node = 0;
   std::uint64_t owner = 0;
   bool is_exclusive = false;
+  std::uint64_t first = 0, last = 0;       ///< bytes
   std::uint64_t begin_ns = 0, end_ns = 0;  ///< granted; asked to be given back
 };
 

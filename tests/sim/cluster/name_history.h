@@ -1,11 +1,9 @@
-// What clients did to the names of one directory, and whether it can have happened (P1).
+// What clients did to the names of one group, and whether it can have happened (P1): the order of
+// order_search.h.
 //
-// The changes must fit one order, each somewhere between its call and its return. A read is
-// answered by a node from its own catalog: it sees every change that returned before it began, and
-// what an earlier read on that node saw; two reads on two nodes may see a change that is under way
-// one before the other. A change that ended in no clear answer happened at some time after its
-// call, or never. The search is Wing and Gong's, with a memory of the states that led nowhere.
-// Pure. Thread: values.
+// A group has names in folders that stay, and each directory made below them may hold one name
+// more. So names, directories and what lies in them move between folders, and one search judges
+// them together. Pure. Thread: values.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +11,37 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "tests/sim/cluster/order_search.h"
 
 namespace kvsyncfs {
 
-inline constexpr std::size_t kGroupNames = 3;
-inline constexpr std::uint64_t kNoAnswer = ~std::uint64_t{0};
+inline constexpr std::size_t kGroupNames = 4;
 
-enum class NameCall { kCreate, kUnlink, kRename, kRenameNew, kExchange, kLink, kLookup };
+/// A create makes what its token is: a file, directory or symbolic link.
+enum class NameCall { kCreate, kUnlink, kRmdir, kRename, kRenameNew, kExchange, kLink, kLookup };
+
+enum class NodeKind : std::uint64_t { kFile, kDirectory, kSymlink };
+/// Of the node that is made with this number, which is not 0; what is seen of it later.
+constexpr std::uint64_t token_of(std::uint64_t number, NodeKind kind) {
+  return number << 2 | static_cast<std::uint64_t>(kind);
+}
+constexpr NodeKind kind_of(std::uint64_t token) { return static_cast<NodeKind>(token & 3); }
+
+struct NamePlace {
+  std::size_t name = 0;         ///< of the group's, below kGroupNames; unless
+  std::uint64_t directory = 0;  ///< it is the one name in the directory with this token
+  bool operator==(const NamePlace&) const = default;
+};
 
 struct NameOp {
   NameCall call = NameCall::kLookup;
   unsigned node = 0;
-  std::size_t a = 0, b = 0;  ///< names; link: `b` is the new one
-  std::uint64_t token = 0;   ///< of the file that is made, linked, or was seen
+  NamePlace a, b;           ///< link: `b` is the new one
+  std::uint64_t token = 0;  ///< of what is made, linked, or was seen
   std::uint64_t begin_ns = 0, end_ns = kNoAnswer;
   Code code{};  ///< where it failed for good; Code{}: it did not
 };
+inline bool is_read(const NameOp& op) { return op.call == NameCall::kLookup; }
 std::string to_text(const NameOp& op);
 
 /// Empty, or why the history cannot have happened. Reads without an answer are not part of it.

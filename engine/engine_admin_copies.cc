@@ -18,39 +18,57 @@ NodeId EngineImpl::Admin::self() const {
 }
 
 CopyKeeper EngineImpl::Admin::keeper() const {
-  return {engine_.cluster_ ? &engine_.cluster_->seams.transport : nullptr, engine_.clock_,
-          *engine_.store_, self(), engine_.options_.timeout_ns / 3};
+  const auto held_length = [&engine = engine_](SegmentId segment) -> Result<std::uint64_t> {
+    if (!engine.cluster_) return Error(Code::kNotFound, "a lone node can make no copy");
+    return engine.cluster_->segments.held_length(segment);
+  };
+  return {engine_.cluster_ ? &engine_.cluster_->seams.transport : nullptr,
+          engine_.clock_,
+          *engine_.store_,
+          self(),
+          engine_.options_.timeout_ns / 3,
+          held_length};
 }
 
-std::uint64_t EngineImpl::Admin::pages_to_next(SegmentId segment, std::uint64_t page) const {
-  const auto next = engine_.store_->next_batch(segment, page + 1);
-  return next ? *next - page : 0;
+/// Batches that follow one another and are mended are told as one.
+void EngineImpl::Admin::note_bad(BadCopy copy, std::vector<BadCopy>& bad) {
+  if (!bad.empty()) {
+    BadCopy& last = bad.back();
+    if (last.is_mended && copy.is_mended && last.node == copy.node &&
+        last.segment == copy.segment && last.page + last.count == copy.page) {
+      last.count += copy.count;
+      return;
+    }
+  }
+  bad.push_back(std::move(copy));
 }
 
-std::optional<PageRange> EngineImpl::Admin::look_after(SegmentId segment, std::uint64_t page,
-                                                       const std::vector<NodeId>& asked,
-                                                       const std::vector<NodeId>& holders,
-                                                       std::vector<BadCopy>& bad,
-                                                       std::set<NodeId>& unchecked) {
+PageRange EngineImpl::Admin::look_after(SegmentId segment, std::uint64_t page,
+                                        const std::vector<NodeId>& asked,
+                                        const std::vector<NodeId>& holders,
+                                        std::vector<BadCopy>& bad, std::set<NodeId>& unchecked) {
   CopyKeeper copies = keeper();
   CheckedBatch checked = copies.check(segment, page, asked);
   const auto is_bad = [](const CheckedCopy& copy) { return copy.is_bad(); };
   if (std::any_of(checked.copies.begin(), checked.copies.end(), is_bad))
     copies.mend(segment, page, holders, checked);
-  const PageRange batch = checked.batch.value_or(PageRange{page, pages_to_next(segment, page)});
+  PageRange pages = checked.batch.value_or(PageRange{page, 0});
+  if (!checked.batch)
+    if (const auto next = copies.next_batch(segment, page + 1, holders)) pages.count = *next - page;
   for (const CheckedCopy& copy : checked.copies) {
     if (copy.is_bad())
-      bad.push_back({copy.node,
-                     segment,
-                     batch.page,
-                     batch.count,
-                     describe(copy.status.error()),
-                     copy.is_mended,
-                     {}});
+      note_bad({copy.node,
+                segment,
+                pages.page,
+                pages.count,
+                describe(copy.status.error()),
+                copy.is_mended,
+                {}},
+               bad);
     else if (!copy.status)
       unchecked.insert(copy.node);
   }
-  return checked.batch;
+  return pages;
 }
 
 Result<std::vector<std::string>> EngineImpl::Admin::paths_at(SegmentId segment,
@@ -116,8 +134,7 @@ Result<VerifyStep> EngineImpl::Admin::verify(std::string_view path, std::uint64_
     const auto holders = place.holders.empty() ? std::vector<NodeId>{self()} : place.holders;
     nodes.insert(holders.begin(), holders.end());
     last = place.segment;
-    batch = look_after(place.segment, page, holders, holders, step.bad, unchecked)
-                .value_or(PageRange{});
+    batch = look_after(place.segment, page, holders, holders, step.bad, unchecked);
   }
   KVSYNCFS_TRY(name_files(step.bad));
   if (step.next == 0 && places.size() == kBatchesMax)
@@ -145,13 +162,9 @@ Result<ScrubStep> EngineImpl::Admin::scrub(ScrubPlace from) {
     for (; page < end && batches < kBatchesMax; ++batches) {
       if (batches > 0 && is_over(begun_ns)) break;
       const std::size_t known = step.bad.size();
-      const auto batch = look_after(id, page, {self()}, holders, step.bad, unchecked);
+      const PageRange seen = look_after(id, page, {self()}, holders, step.bad, unchecked);
       if (step.bad.size() > known) nodes.insert(self());
-      const std::uint64_t skipped = batch ? 0 : pages_to_next(id, page);
-      if (batch)
-        page = batch->page + batch->count;
-      else
-        page = skipped > 0 ? page + skipped : end;
+      page = seen.count > 0 ? seen.page + seen.count : end;
     }
     step.total_bytes += end * kPageSize;
     step.done_bytes += std::min(page, end) * kPageSize;

@@ -49,14 +49,13 @@ class EngineImpl::Admin final : public EngineAdmin {
   CopyKeeper keeper() const;
   /// Whether a step that began then has lasted long enough, or the engine closes.
   bool is_over(std::uint64_t begun_ns) const;
-  /// Pages from there to the next batch that this node knows of; 0: it knows of none.
-  std::uint64_t pages_to_next(SegmentId segment, std::uint64_t page) const;
+  static void note_bad(BadCopy copy, std::vector<BadCopy>& bad);
   /// Reads copies of the batch that has the page and tells what is bad of them, after mending.
-  /// Returns the batch, or nothing where nobody has it whole.
-  std::optional<PageRange> look_after(SegmentId segment, std::uint64_t page,
-                                      const std::vector<NodeId>& asked,
-                                      const std::vector<NodeId>& holders, std::vector<BadCopy>& bad,
-                                      std::set<NodeId>& unchecked);
+  /// Returns the batch; where nobody has it whole, what is up to the next one that anybody knows
+  /// of, with a count of 0 where there is none.
+  PageRange look_after(SegmentId segment, std::uint64_t page, const std::vector<NodeId>& asked,
+                       const std::vector<NodeId>& holders, std::vector<BadCopy>& bad,
+                       std::set<NodeId>& unchecked);
   Result<std::vector<std::string>> paths_at(SegmentId segment, PageRange pages) const;
   /// Whether the node holds the segment no more: it was removed, or moved away.
   Result<bool> is_gone(const BadCopy& copy) const;

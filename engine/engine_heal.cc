@@ -165,7 +165,8 @@ Result<AlignedBuffer> EngineImpl::read_to_heal(const HealJob& job) {
   if (own) return own;
   KVSYNCFS_ASSIGN(const SegmentRecord record, catalog_->segment(job.segment));
   CopyKeeper copies(&cluster_->seams.transport, clock_, *store_, cluster_->seams.node,
-                    options_.timeout_ns / 3);
+                    options_.timeout_ns / 3,
+                    [this](SegmentId id) { return cluster_->segments.held_length(id); });
   auto read = copies.read_from_others(job.segment, job.page, record.holders);
   return read ? std::move(read) : std::move(own);
 }

@@ -33,7 +33,16 @@ NodeSegments::NodeSegments(const ClusterSeams& seams, Catalog& catalog, SegmentS
       warn_(std::move(warn)),
       shipper_(seams.transport, clock, timeout_ns / 3),
       misses_(*this, volume_tag, timeout_ns / 3),
-      server_(store, volume_tag) {}
+      server_(store, volume_tag, [this](SegmentId segment) { return held_length(segment); }) {}
+
+Result<std::uint64_t> NodeSegments::held_length(SegmentId segment) const {
+  KVSYNCFS_ASSIGN(const SegmentRecord record, catalog_.segment(segment));
+  const auto& holders = record.holders;
+  if (record.state == SegmentState::kSealed &&
+      std::find(holders.begin(), holders.end(), seams_.node) != holders.end())
+    return record.length;
+  return Error(Code::kNotFound, fmt::format("segment {} is none that is held", segment.value));
+}
 
 std::vector<Candidate> NodeSegments::candidates(const ClusterMap& map) const {
   std::vector<Candidate> candidates;

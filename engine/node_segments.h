@@ -44,6 +44,8 @@ class NodeSegments {
   void look_at_room();
   /// As StoreOptions::ship.
   StoreOptions::Shipment ship(SegmentId segment, std::uint64_t page, std::span<const Bytes> pieces);
+  /// As HeldLength.
+  Result<std::uint64_t> held_length(SegmentId segment) const;
   /// Misses: from this node's own copy if it has a good one, else from another holder.
   MissSource& misses() { return misses_; }
   PeerServer& server() { return server_; }

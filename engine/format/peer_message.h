@@ -23,6 +23,7 @@ enum class PeerRequest : std::uint16_t {
   kCheckBatch = 6,    ///< head: BatchPlace of any page of it; the answer: BatchSpan, if it is good
   kReadBatch = 7,     ///< as kCheckBatch, with the batch as body
   kMendBatch = 8,     ///< head: BatchPlace; body: the batch; the answer is empty
+  kNextBatch = 9,     ///< head: BatchPlace; the answer: BatchSpan of the first one there or behind
 };
 
 /// The sender applied everything up to here. With the digest of its catalog's history at an earlier

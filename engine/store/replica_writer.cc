@@ -71,7 +71,35 @@ Status ReplicaWriter::mend(SegmentId id, std::uint64_t page, Bytes batch) {
       return Error(Code::kStale, fmt::format("segment {} page {}: another batch", id.value, at));
   KVSYNCFS_TRY(segment->file().write_at(page * kPageSize, batch));
   KVSYNCFS_TRY(segment->file().sync());
-  if (!has_table) index_.reload(id);
+  if (!has_table) segment->insert_batch(static_cast<std::uint32_t>(page), checksums);
+  return {};
+}
+
+/// Who reads by a descriptor of the lost file goes on reading that one.
+Status ReplicaWriter::make_anew(SegmentId id, std::uint64_t length) {
+  if (length == 0 || length % kPageSize != 0 || length > options_.segment_size_bytes)
+    return Error(Code::kInvalid, fmt::format("segment {} of {} bytes", id.value, length));
+  const std::string path = segment_path(options_.directory, id);
+  std::lock_guard lock(mutex_);
+  KVSYNCFS_ASSIGN(const bool is_there, disk_.exists(path));
+  if (is_there) return Error(Code::kExists, path);
+  if (const auto lost = index_.pin(id); lost && (*lost)->is_written())
+    return Error(Code::kStale, fmt::format("segment {} is being written", id.value));
+  if (const auto lost = index_.take(id); lost.found) space_.resize_segment(lost.file_bytes, 0);
+  KVSYNCFS_TRY(space_.make_file(path));
+  const Status cut = [&]() -> Status {
+    KVSYNCFS_ASSIGN(const auto file, disk_.open(path, OpenMode::kReadWrite, true));
+    KVSYNCFS_TRY(file->truncate(length));
+    KVSYNCFS_TRY(file->sync());
+    return disk_.sync_directory(options_.directory);
+  }();
+  if (!cut) {
+    static_cast<void>(space_.retire(path, options_.segment_size_bytes, false));
+    return cut;
+  }
+  space_.resize_segment(options_.segment_size_bytes, length);
+  index_.add(id, length);
+  index_.set_info(id, {length, length});
   return {};
 }
 

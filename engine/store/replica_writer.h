@@ -22,6 +22,8 @@ class ReplicaWriter {
   Status write(SegmentId id, std::uint64_t page, Bytes batch);
   /// As SegmentStore::mend_batch.
   Status mend(SegmentId id, std::uint64_t page, Bytes batch);
+  /// As SegmentStore::make_anew.
+  Status make_anew(SegmentId id, std::uint64_t length);
   /// As SegmentStore::seal_replica.
   Status seal(SegmentId id, std::uint64_t length);
   /// The segment is being removed.
@@ -48,7 +50,7 @@ class ReplicaWriter {
   Syncer& syncer_;
   StoreCounts& counts_;
 
-  std::mutex mutex_;
+  std::mutex mutex_;                                    // held where a file is made
   std::unordered_map<SegmentId, ReplicaPtr> replicas_;  // not sealed
 };
 

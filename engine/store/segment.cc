@@ -44,6 +44,11 @@ void Segment::add_batch(std::uint32_t page, std::span<const std::uint32_t> check
   table_.add(page, checksums);
 }
 
+void Segment::insert_batch(std::uint32_t page, std::span<const std::uint32_t> checksums) {
+  std::unique_lock lock(table_mutex_);
+  table_.insert(page, checksums);
+}
+
 std::uint64_t Segment::batch_end(std::uint64_t length) const {
   if (length == 0) return 0;
   std::shared_lock lock(table_mutex_);

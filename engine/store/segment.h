@@ -30,6 +30,9 @@ class Segment {
   /// A batch was written: reads see it from here on. Thread: the writer.
   void add_batch(std::uint32_t page, std::span<const std::uint32_t> checksums);
 
+  /// A batch was written where none was. Thread: any.
+  void insert_batch(std::uint32_t page, std::span<const std::uint32_t> checksums);
+
   /// Where the batch ends that has the byte before `length`; 0 for 0. Bytes.
   std::uint64_t batch_end(std::uint64_t length) const;
 

@@ -76,18 +76,6 @@ void SegmentIndex::cache(Entry& entry, const SegmentPtr& segment,
   last.cached = nullptr;
 }
 
-void SegmentIndex::reload(SegmentId id) {
-  SegmentPtr old;  // closes after the lock
-  std::lock_guard lock(mutex_);
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return;
-  Entry& entry = found->second;
-  if (entry.cached) lru_.erase(entry.place);
-  old = std::move(entry.cached);
-  entry.cached = nullptr;
-  entry.any.reset();
-}
-
 Result<SegmentPtr> SegmentIndex::pin(SegmentId id) {
   std::vector<SegmentPtr> evicted;
   SegmentPtr segment;

@@ -39,8 +39,6 @@ class SegmentIndex {
     std::uint64_t expected_bytes = 0;  ///< its length as the catalog knows it; 0: unknown
   };
   std::vector<std::pair<SegmentId, Info>> list() const;
-  /// The file has changed: its table is read again with the next pin.
-  void reload(SegmentId id);
   bool info(SegmentId id, Info& out) const;
   void set_info(SegmentId id, const Info& info);
 

@@ -148,6 +148,13 @@ class SegmentStore {
   /// is not whole, or not of that place), kInvalid (beyond the segment), kStale (another batch is
   /// there, or the segment is being written), kIo, kReadOnly.
   virtual Status mend_batch(SegmentId id, std::uint64_t page, Bytes batch) = 0;
+  /// A sealed segment of which there should be a file, but is none (check_file()), gets one of that
+  /// length in which no batch is whole, for mend_batch(). Whatever a crash leaves of that is again
+  /// nothing, or a file that can be mended. Errors: kInvalid (not the length of a segment), kExists
+  /// (there is a file), kStale (the segment is being written), kNoSpace, kIo, kReadOnly.
+  virtual Status make_anew(SegmentId id, std::uint64_t length) = 0;
+  /// The file is where the next start looks for it. Errors: kNotFound, kIo.
+  virtual Status check_file(SegmentId id) const = 0;
   /// Where the batch ends that has the byte before `length`; 0 for 0. Errors: kNotFound, kIo.
   virtual Result<std::uint64_t> batch_end(SegmentId id, std::uint64_t length) = 0;
   /// Seals the segment if it is one of those being appended to; the next append opens another.

@@ -58,6 +58,19 @@ void SegmentTable::add(std::uint32_t page, std::span<const std::uint32_t> checks
   std::copy(checksums.begin(), checksums.end(), checksums_.begin() + page + 1);
 }
 
+void SegmentTable::insert(std::uint32_t page, std::span<const std::uint32_t> checksums) {
+  assert(!checksums.empty());
+  const PageBatch batch{page, static_cast<std::uint32_t>(checksums.size())};
+  const auto after =
+      std::upper_bound(batches_.begin(), batches_.end(), page,
+                       [](std::uint32_t p, const PageBatch& b) { return p < b.page; });
+  if (after != batches_.end() && after->page < batch.end()) return;
+  if (after != batches_.begin() && std::prev(after)->end() > page) return;
+  batches_.insert(after, batch);
+  if (checksums_.size() < batch.end()) checksums_.resize(batch.end());
+  std::copy(checksums.begin(), checksums.end(), checksums_.begin() + page + 1);
+}
+
 const PageBatch* SegmentTable::find(std::uint64_t page) const {
   auto after = std::upper_bound(batches_.begin(), batches_.end(), page,
                                 [](std::uint64_t p, const PageBatch& b) { return p < b.page; });

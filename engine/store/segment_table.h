@@ -27,6 +27,8 @@ class SegmentTable {
   void prepare(std::size_t page_count) { checksums_.resize(page_count); }
   /// Batches come in order of their pages.
   void add(std::uint32_t page, std::span<const std::uint32_t> checksums);
+  /// One that lies anywhere; without effect where another one has pages of it.
+  void insert(std::uint32_t page, std::span<const std::uint32_t> checksums);
 
   /// The batch that has `page` as a data page; null if there is none.
   const PageBatch* find(std::uint64_t page) const;

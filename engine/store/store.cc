@@ -64,6 +64,19 @@ Status SegmentStoreImpl::mend_batch(SegmentId id, std::uint64_t page, Bytes batc
   return replicas_.mend(id, page, batch);
 }
 
+Status SegmentStoreImpl::make_anew(SegmentId id, std::uint64_t length) {
+  if (options_.read_only) return Error(Code::kReadOnly, options_.directory);
+  return replicas_.make_anew(id, length);
+}
+
+/// A file that was removed behind the store's back serves as long as it is open.
+Status SegmentStoreImpl::check_file(SegmentId id) const {
+  SegmentIndex::Info info;
+  const std::string path = segment_path(options_.directory, id);
+  KVSYNCFS_ASSIGN(const bool is_there, disk_.exists(path));
+  return is_there && index_.info(id, info) ? Status{} : Status(Error(Code::kNotFound, path));
+}
+
 Result<std::uint64_t> SegmentStoreImpl::batch_end(SegmentId id, std::uint64_t length) {
   KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
   return segment->batch_end(length);

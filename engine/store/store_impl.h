@@ -38,6 +38,8 @@ class SegmentStoreImpl final : public SegmentStore {
   Result<PageRange> batch_of(SegmentId id, std::uint64_t page) override;
   Result<std::uint64_t> next_batch(SegmentId id, std::uint64_t page) override;
   Status mend_batch(SegmentId id, std::uint64_t page, Bytes batch) override;
+  Status make_anew(SegmentId id, std::uint64_t length) override;
+  Status check_file(SegmentId id) const override;
   Result<std::uint64_t> batch_end(SegmentId id, std::uint64_t length) override;
   Status finish(SegmentId id) override;
   std::uint64_t free_bytes() const override { return space_.free_bytes(); }

@@ -24,6 +24,7 @@ Call CopyKeeper::call_to(std::uint16_t kind, SegmentId segment, std::uint64_t pa
 
 Result<PageRange> CopyKeeper::check_copy(NodeId holder, SegmentId segment, std::uint64_t page) {
   if (holder == self_) {
+    KVSYNCFS_TRY(store_.check_file(segment));
     KVSYNCFS_ASSIGN(const PageRange batch, store_.batch_of(segment, page));
     KVSYNCFS_TRY(store_.read_batch(segment, batch.page));
     return batch;
@@ -48,6 +49,29 @@ CheckedBatch CopyKeeper::check(SegmentId segment, std::uint64_t page,
     checked.copies.push_back({holder, batch ? Status{} : Status(batch.error())});
   }
   return checked;
+}
+
+Result<std::uint64_t> CopyKeeper::next_batch_of(NodeId holder, SegmentId segment,
+                                                std::uint64_t page) {
+  if (holder == self_) return store_.next_batch(segment, page);
+  if (transport_ == nullptr) return Code::kUnreachable;
+  const auto kind = static_cast<std::uint16_t>(PeerRequest::kNextBatch);
+  WaitingCall waiting(*transport_, holder, call_to(kind, segment, page));
+  const Result<Reply>& reply = waiting.wait();
+  if (!reply) return reply.error();
+  KVSYNCFS_ASSIGN(const BatchSpan span, decode_batch_span(reply->head));
+  if (span.page < page) return Error(Code::kDisconnected, "it answers of another page");
+  return span.page;
+}
+
+std::optional<std::uint64_t> CopyKeeper::next_batch(SegmentId segment, std::uint64_t page,
+                                                    std::span<const NodeId> holders) {
+  std::optional<std::uint64_t> first;
+  for (const NodeId holder : holders) {
+    const auto next = next_batch_of(holder, segment, page);
+    if (next && (!first || *next < *first)) first = *next;
+  }
+  return first;
 }
 
 Result<AlignedBuffer> CopyKeeper::read_copy(NodeId holder, SegmentId segment, PageRange batch) {
@@ -79,7 +103,7 @@ Result<AlignedBuffer> CopyKeeper::read_from_others(SegmentId segment, std::uint6
 /// Who gets it looks whether it is whole and of that place.
 Status CopyKeeper::write_copy(NodeId holder, SegmentId segment, std::uint64_t page,
                               const std::shared_ptr<AlignedBuffer>& batch) {
-  if (holder == self_) return store_.mend_batch(segment, page, batch->bytes());
+  if (holder == self_) return mend_own_copy(store_, held_length_, segment, page, batch->bytes());
   Call call = call_to(static_cast<std::uint16_t>(PeerRequest::kMendBatch), segment, page);
   call.body = {batch->bytes(), batch};
   WaitingCall waiting(*transport_, holder, std::move(call));
@@ -108,8 +132,7 @@ void CopyKeeper::mend(SegmentId segment, std::uint64_t page, std::span<const Nod
   const auto batch = std::make_shared<AlignedBuffer>(std::move(*read));
   for (std::size_t i = 0; i < asked; ++i) {
     CheckedCopy& copy = checked.copies[i];
-    // A copy that is not there at all is for healing to make.
-    if (!copy.is_bad() || copy.status.error().code == Code::kNotFound) continue;
+    if (!copy.is_bad()) continue;
     copy.is_mended = write_copy(copy.node, segment, checked.batch->page, batch).has_value();
   }
 }

@@ -39,6 +39,8 @@ Result<Answer> PeerServer::answer(const Incoming& request) {
       return read_batch(request, static_cast<PeerRequest>(request.kind) == PeerRequest::kReadBatch);
     case PeerRequest::kMendBatch:
       return mend_batch(request);
+    case PeerRequest::kNextBatch:
+      return next_batch(request);
     default:
       if (others_) return others_(request);
       return Error(Code::kUnsupported, fmt::format("request of kind {}", request.kind));
@@ -54,6 +56,7 @@ Result<Answer> PeerServer::replicate(const Incoming& request) {
 
 Result<Answer> PeerServer::read_batch(const Incoming& request, bool with_body) {
   KVSYNCFS_ASSIGN(const BatchPlace place, decode_batch_place(request.head));
+  if (!with_body) KVSYNCFS_TRY(store_.check_file(place.segment));
   KVSYNCFS_ASSIGN(const PageRange batch, store_.batch_of(place.segment, place.page));
   KVSYNCFS_ASSIGN(AlignedBuffer read, store_.read_batch(place.segment, batch.page));
   Answer answer{encode(BatchSpan{batch.page, static_cast<std::uint32_t>(batch.count)}), {}};
@@ -65,8 +68,16 @@ Result<Answer> PeerServer::read_batch(const Incoming& request, bool with_body) {
 
 Result<Answer> PeerServer::mend_batch(const Incoming& request) {
   KVSYNCFS_ASSIGN(const BatchPlace place, decode_batch_place(request.head));
-  KVSYNCFS_TRY(store_.mend_batch(place.segment, place.page, request.body.bytes()));
+  KVSYNCFS_TRY(
+      mend_own_copy(store_, held_length_, place.segment, place.page, request.body.bytes()));
   return Answer{};
+}
+
+Result<Answer> PeerServer::next_batch(const Incoming& request) {
+  KVSYNCFS_ASSIGN(const BatchPlace place, decode_batch_place(request.head));
+  KVSYNCFS_ASSIGN(const std::uint64_t page, store_.next_batch(place.segment, place.page));
+  KVSYNCFS_ASSIGN(const PageRange batch, store_.batch_of(place.segment, page));
+  return Answer{encode(BatchSpan{batch.page, static_cast<std::uint32_t>(batch.count)}), {}};
 }
 
 Result<Answer> PeerServer::read_pages(const Incoming& request) {

@@ -12,14 +12,15 @@
 
 #include "engine/net/transport.h"
 #include "engine/store/segment_store.h"
+#include "engine/sync/own_copies.h"
 
 namespace kvsyncfs {
 
 class PeerServer {
  public:
   /// Borrowed.
-  PeerServer(SegmentStore& store, std::uint64_t volume_tag)
-      : store_(store), volume_tag_(volume_tag) {}
+  PeerServer(SegmentStore& store, std::uint64_t volume_tag, HeldLength held_length)
+      : store_(store), volume_tag_(volume_tag), held_length_(std::move(held_length)) {}
 
   /// From now on copies are taken: the store knows what it has. Before, kReplicate is kBusy.
   void take_copies() { takes_copies_ = true; }
@@ -41,9 +42,11 @@ class PeerServer {
   Result<Answer> read_pages(const Incoming& request);
   Result<Answer> read_batch(const Incoming& request, bool with_body);
   Result<Answer> mend_batch(const Incoming& request);
+  Result<Answer> next_batch(const Incoming& request);
 
   SegmentStore& store_;
   const std::uint64_t volume_tag_;
+  const HeldLength held_length_;
   std::atomic<bool> takes_copies_ = false;
   std::function<Result<Answer>(const Incoming&)> others_;
   std::mutex mutex_;

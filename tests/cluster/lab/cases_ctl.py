@@ -130,6 +130,43 @@ def scrub_mends_this_nodes_copies(c):
     check('mended from another copy' in done.stdout, done.stdout)
 
 
+@case(nodes=3, timeout=150)
+def scrub_makes_a_lost_segment_file_anew(c):
+    """A segment's file that is deleted under a node that is up is made anew by its scrub, the same
+    bytes; verify does so for a file on any holder; the other holder can then be lost."""
+    one = c.nodes[0]
+    data = {name: random.Random(name).randbytes(300 * PAGE) for name in 'fgh'}
+    for name, content in data.items():
+        write_synced(one.path(name), content)
+    _seal(c, one)
+    seen = _ask(one, 'locate', '/f')
+    holders = _names(seen, seen['extents'][0])
+    other = next(node for node in c.nodes[1:] if node.name in holders)
+    left = next(node for node in c.nodes if node.name not in holders)
+    path, _ = _segment_file(one, seen)
+    with open(path, 'rb') as file:
+        whole = file.read()
+    os.unlink(path)
+    said = _ctl(one, 'scrub')
+    check('mended from another copy' in said, said)
+    with open(path, 'rb') as file:
+        equal(file.read() == whole, True, 'the new file is the old one')
+    equal(_ctl(one, 'scrub'), '', 'after it was made anew')
+    os.unlink(_segment_file(other, seen)[0])
+    said = _ctl(left, 'verify', '/f')
+    check(said.startswith(f'{other.name}: segment') and 'mended' in said, said)
+    equal(_ctl(one, 'verify', '/f'), '', 'verify again')
+    _ctl(other, 'scrub')
+    with open(_segment_file(other, seen)[0], 'rb') as file:
+        equal(file.read() == whole, True, 'the file of the other holder')
+    one.kill9()
+    other.kill9()
+    other.mount()  # what it has is on its disk
+    c.nodes.remove(one)
+    for name, content in data.items():
+        equal(within(30, get, left.path(name)), content, name)
+
+
 @case(nodes=3)
 def pull_brings_a_file_into_memory(c):
     """After kvsyncfs-ctl pull every page of the file is in the node's memory."""

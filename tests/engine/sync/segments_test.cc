@@ -1,6 +1,10 @@
 // Batches go to the other holders, and pages come from them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <thread>
 
@@ -21,12 +25,13 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 /// A node that holds copies.
 class Holder {
  public:
-  Holder(LoopNet& net, NodeId node, Disk& disk, StoreOptions options) : transport_(net, node) {
+  Holder(LoopNet& net, NodeId node, Disk& disk, StoreOptions options, HeldLength held_length)
+      : transport_(net, node) {
     EXPECT_TRUE(SegmentStore::format(disk, options));
     auto opened = SegmentStore::open(disk, options);
     EXPECT_TRUE(opened);
     store = std::move(*opened);
-    server_ = std::make_unique<PeerServer>(*store, options.volume_tag);
+    server_ = std::make_unique<PeerServer>(*store, options.volume_tag, std::move(held_length));
     server_->take_copies();
     TransportHandlers handlers;
     handlers.on_request = [this](Incoming request, Responder responder) {
@@ -58,8 +63,8 @@ class SyncSegments : public StoreTest {
     StoreOptions at_b = options_, at_c = options_;
     at_b.directory = folder_.path() + "/b";
     at_c.directory = folder_.path() + "/c";
-    b_ = std::make_unique<Holder>(net_, kB, disk_, at_b);
-    c_ = std::make_unique<Holder>(net_, kC, disk_, at_c);
+    b_ = std::make_unique<Holder>(net_, kB, disk_, at_b, held_);
+    c_ = std::make_unique<Holder>(net_, kC, disk_, at_c, held_);
     options_.ship = [this](SegmentId id, std::uint64_t page, std::span<const Bytes> pieces) {
       return shipper_.ship(id, page, pieces, {kB, kC},
                            [this](NodeId node, const Error&) { lost_.push_back(node); });
@@ -81,6 +86,12 @@ class SyncSegments : public StoreTest {
     options_.directory = own;
   }
 
+  /// What each node is to hold, as the catalog would say.
+  std::map<SegmentId, std::uint64_t> held_lengths_;
+  const HeldLength held_ = [this](SegmentId segment) -> Result<std::uint64_t> {
+    const auto found = held_lengths_.find(segment);
+    return found == held_lengths_.end() ? Result<std::uint64_t>(Code::kNotFound) : found->second;
+  };
   std::unique_ptr<Clock> clock_ = make_real_clock();
   LoopNet net_;
   LoopTransport self_{net_, kSelf};
@@ -152,10 +163,11 @@ class SyncCopies : public SyncSegments {
     const std::uint64_t length = known().at(0).length;
     ASSERT_TRUE(b_->store->seal_replica(place_.segment, length));
     ASSERT_TRUE(c_->store->seal_replica(place_.segment, length));
+    held_lengths_[place_.segment] = length;
     page_ = place_.segment_offset / kPageSize;
     start_keeper();
   }
-  void start_keeper() { keeper_.emplace(&self_, *clock_, *store_, kSelf, 5 * kSecond); }
+  void start_keeper() { keeper_.emplace(&self_, *clock_, *store_, kSelf, 5 * kSecond, held_); }
   CheckedBatch check(const std::vector<NodeId>& nodes) {
     return keeper_->check(place_.segment, page_, nodes);
   }
@@ -169,6 +181,26 @@ class SyncCopies : public SyncSegments {
     for (const CheckedCopy& copy : checked.copies)
       if (copy.is_bad()) bad.push_back(copy.node);
     return bad;
+  }
+
+  /// Of this node's store, or of the one in that folder.
+  std::string file_of(const std::string& folder = "segments") const {
+    return fmt::format("{}/{}/{:016x}.seg", folder_.path(), folder, place_.segment.value);
+  }
+  std::string content(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  /// As a scrub does: from batch to batch, each mended.
+  void scrub(NodeId node) {
+    const std::uint64_t end = held_lengths_.at(place_.segment) / kPageSize;
+    for (std::uint64_t page = 0; page < end;) {
+      const NodeId one[] = {node};
+      CheckedBatch checked = keeper_->check(place_.segment, page, one);
+      keeper_->mend(place_.segment, page, kAll, checked);
+      ASSERT_TRUE(checked.batch);
+      page = checked.batch->page + checked.batch->count;
+    }
   }
 
   const std::vector<NodeId> kAll{kSelf, kB, kC};
@@ -211,6 +243,58 @@ TEST_F(SyncCopies, ABatchWhoseChecksumPageIsBadIsFoundAndMended) {
   EXPECT_EQ(bad_in(check({kSelf})), std::vector{kSelf});
   EXPECT_TRUE(check_and_mend({kSelf}).copies[0].is_mended);
   EXPECT_EQ(read(place_).value(), "bytes");
+}
+
+TEST_F(SyncCopies, AFileThatIsGoneIsMadeAnew) {
+  const std::string whole = content(file_of("c"));
+  for (const auto& [node, path] : {std::pair{kSelf, file_of()}, std::pair{kB, file_of("b")}}) {
+    ASSERT_EQ(content(path), whole);
+    ASSERT_TRUE(std::filesystem::remove(path));
+    EXPECT_EQ(bad_in(check({node})), std::vector{node}) << "though it may still be open";
+    scrub(node);
+    EXPECT_EQ(content(path), whole);
+    EXPECT_TRUE(bad_in(check(kAll)).empty());
+  }
+  EXPECT_EQ(read(place_).value(), "bytes");
+}
+
+TEST_F(SyncCopies, AFileThatIsGoneIsMadeAnewAfterARestart) {
+  const std::string whole = content(file_of());
+  ASSERT_TRUE(std::filesystem::remove(file_of()));
+  reopen();
+  ASSERT_TRUE(store_->adopt(known()));
+  start_keeper();
+  EXPECT_TRUE(check_and_mend({kSelf}).copies[0].is_mended);
+  reopen();  // in the middle of it
+  ASSERT_TRUE(store_->adopt(known()));
+  start_keeper();
+  EXPECT_EQ(read(place_).value(), "bytes") << "what was mended stays";
+  scrub(kSelf);
+  EXPECT_EQ(content(file_of()), whole);
+}
+
+TEST_F(SyncCopies, AFileThatIsNotToBeHereIsNotMade) {
+  ASSERT_TRUE(std::filesystem::remove(file_of("b")));
+  const std::uint64_t length = std::exchange(held_lengths_[place_.segment], 0);
+  held_lengths_.erase(place_.segment);
+  EXPECT_FALSE(check_and_mend({kB}).copies[0].is_mended);
+  EXPECT_FALSE(std::filesystem::exists(file_of("b")));
+  held_lengths_[place_.segment] = length;
+  damage("c", place_);
+  flip(place_.segment, place_.segment_offset + 1);
+  EXPECT_FALSE(check_and_mend({kB}).copies[0].is_mended) << "nobody has the bytes";
+  EXPECT_FALSE(std::filesystem::exists(file_of("b")));
+}
+
+TEST_F(SyncCopies, WhereTheNextBatchBeginsIsAskedOfOthers) {
+  const std::uint64_t first = page_ - 1, second = first + 2;
+  for (const std::uint64_t page : {first, second}) flip(place_.segment, page * kPageSize + 8);
+  reopen();  // so that no table in memory knows them
+  ASSERT_TRUE(store_->adopt(known()));
+  start_keeper();
+  EXPECT_EQ(keeper_->next_batch(place_.segment, first + 1, {{kSelf}}), std::nullopt);
+  EXPECT_EQ(keeper_->next_batch(place_.segment, first + 1, kAll), second);
+  EXPECT_EQ(keeper_->next_batch(place_.segment, second + 1, kAll), std::nullopt);
 }
 
 TEST_F(SyncCopies, WhereAllAreBadNothingIsWritten) {

@@ -18,6 +18,8 @@ constexpr std::uint64_t kFindPeersNs = 5'000'000'000;
 constexpr std::uint64_t kShunNs = 3'000'000'000;
 /// Segments of one node that lie next to each other in time share their holders.
 constexpr std::uint64_t kGroupsPerNode = 64;
+/// Of one pull, so that the next ones of a reader that reads on can be on their way meanwhile.
+constexpr std::size_t kLoadSizeMax = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -188,8 +190,17 @@ Status NodeSegments::Misses::load(SegmentId segment, std::uint64_t offset, Mutab
   AlignedBuffer buffer;
   while (!out.empty()) {
     const std::size_t in_page = offset % kPageSize;
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(out.data()) % kPageSize == 0;
+    if (is_aligned && in_page == 0 && out.size() >= kPageSize) {
+      const std::size_t whole = std::min(out.size() - out.size() % kPageSize, kLoadSizeMax);
+      KVSYNCFS_ASSIGN(const std::size_t count,
+                      load_some(segment, offset / kPageSize, out.first(whole)));
+      out = out.subspan(count * kPageSize);
+      offset += count * kPageSize;
+      continue;
+    }
     const std::size_t wanted =
-        std::min<std::size_t>(round_up(in_page + out.size(), kPageSize), std::size_t{1} << 20);
+        std::min<std::size_t>(round_up(in_page + out.size(), kPageSize), kLoadSizeMax);
     if (buffer.bytes().empty()) buffer = AlignedBuffer(wanted);
     const MutableBytes pages = buffer.bytes().first(wanted);
     KVSYNCFS_ASSIGN(const std::size_t count, load_some(segment, offset / kPageSize, pages));

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "engine/base/kept_buffers.h"
 #include "engine/env/deadline.h"
 #include "engine/format/peer_message.h"
 #include "engine/format/segment_layout.h"
@@ -96,12 +97,12 @@ Result<std::size_t> PagePuller::pull(SegmentId segment, std::uint64_t page, Muta
 }
 
 void PagePuller::ask(const std::shared_ptr<Race>& race, const Wanted& wanted, NodeId holder) {
-  const auto pages = std::make_shared<AlignedBuffer>(wanted.count * kPageSize);
+  const auto pages = take_kept_buffer(wanted.count * kPageSize);
   Call call;
   call.kind = static_cast<std::uint16_t>(PeerRequest::kReadPages);
   call.head =
       encode(PagesWanted{wanted.segment, wanted.page, static_cast<std::uint32_t>(wanted.count)});
-  call.reply_body = pages->bytes();
+  call.reply_body = pages->bytes().first(wanted.count * kPageSize);
   call.deadline_ns = wanted.deadline_ns;
   const auto note = [race, holder, pages](Result<Reply> reply) {
     std::lock_guard lock(race->mutex);

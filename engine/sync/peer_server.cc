@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 
+#include "engine/base/kept_buffers.h"
 #include "engine/format/peer_message.h"
 
 namespace kvsyncfs {
@@ -82,9 +83,10 @@ Result<Answer> PeerServer::next_batch(const Incoming& request) {
 
 Result<Answer> PeerServer::read_pages(const Incoming& request) {
   KVSYNCFS_ASSIGN(const PagesWanted wanted, decode_pages_wanted(request.head));
-  const auto pages = std::make_shared<AlignedBuffer>(wanted.count * kPageSize);
+  const auto pages = take_kept_buffer(wanted.count * kPageSize);
   KVSYNCFS_ASSIGN(const std::size_t count,
-                  store_.load_pages(wanted.segment, wanted.page, pages->bytes()));
+                  store_.load_pages(wanted.segment, wanted.page,
+                                    pages->bytes().first(wanted.count * kPageSize)));
   std::vector<std::uint32_t> checksums(count);
   for (std::size_t i = 0; i < count; ++i)
     checksums[i] = page_checksum({volume_tag_, wanted.segment, wanted.page + i},

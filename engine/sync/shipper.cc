@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/kept_buffers.h"
 #include "engine/format/peer_message.h"
 #include "engine/sync/waiting_call.h"
 
@@ -12,13 +13,13 @@ namespace kvsyncfs {
 namespace {
 
 /// One copy of the batch for all holders: the transport may read it after the call has ended.
-std::shared_ptr<AlignedBuffer> gather(std::span<const Bytes> pieces) {
+Payload gather(std::span<const Bytes> pieces) {
   std::size_t size = 0;
   for (const Bytes piece : pieces) size += piece.size();
-  auto buffer = std::make_shared<AlignedBuffer>(size);
+  const auto buffer = take_kept_buffer(size);
   std::byte* at = buffer->data();
   for (const Bytes piece : pieces) at = std::copy(piece.begin(), piece.end(), at);
-  return buffer;
+  return {buffer->bytes().first(size), buffer};
 }
 
 }  // namespace
@@ -29,13 +30,13 @@ std::function<Status()> Shipper::ship(SegmentId segment, std::uint64_t page,
                                       std::function<void(NodeId, const Error&)> lost) {
   using Calls = std::vector<std::pair<NodeId, std::shared_ptr<WaitingCall>>>;
   if (holders.empty()) return [] { return Status{}; };
-  const auto batch = gather(pieces);
+  const Payload batch = gather(pieces);
   Calls calls;
   for (const NodeId holder : holders) {
     Call call;
     call.kind = static_cast<std::uint16_t>(PeerRequest::kReplicate);
     call.head = encode(BatchPlace{segment, page});
-    call.body = {batch->bytes(), batch};
+    call.body = batch;
     call.deadline_ns = clock_.boot_ns() + timeout_ns_;
     calls.emplace_back(holder, std::make_shared<WaitingCall>(transport_, holder, std::move(call)));
   }

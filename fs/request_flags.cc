@@ -8,7 +8,7 @@ namespace kvsyncfs {
 
 namespace {
 
-thread_local bool kills_privileges = false;
+thread_local bool kills_privileges = false, offers_direct_mappings = false;
 
 /// The body of a request as `Body`, zeros where the request is shorter.
 template <typename Body>
@@ -22,7 +22,7 @@ Body body_of(const void* request, std::size_t size) {
 }  // namespace
 
 void note_request(const void* request, std::size_t size) {
-  kills_privileges = false;
+  kills_privileges = offers_direct_mappings = false;
   fuse_in_header header{};
   if (size < sizeof header) return;
   std::memcpy(&header, request, sizeof header);
@@ -34,9 +34,15 @@ void note_request(const void* request, std::size_t size) {
   } else if (header.opcode == FUSE_OPEN) {
     kills_privileges =
         (body_of<fuse_open_in>(request, size).open_flags & FUSE_OPEN_KILL_SUIDGID) != 0;
+  } else if (header.opcode == FUSE_INIT) {
+    const auto init = body_of<fuse_init_in>(request, size);
+    offers_direct_mappings =
+        (init.flags & FUSE_INIT_EXT) != 0 && (init.flags2 & kDirectMappings2) != 0;
   }
 }
 
 bool request_kills_privileges() { return kills_privileges; }
+
+bool request_offers_direct_mappings() { return offers_direct_mappings; }
 
 }  // namespace kvsyncfs

@@ -122,9 +122,11 @@ ssize_t Session::read_request(int fd, void* buffer, std::size_t size, void* user
 /// libfuse 3.14 has no name for FUSE_HANDLE_KILLPRIV_V2: without it the kernel
 /// asks for security.capability before every write. The flag goes into the
 /// answer to INIT, which is the first reply of a session; the daemon clears the
-/// bits when a request says so. Of a request that was answered already the kernel knows nothing.
+/// bits when a request says so. Nor for FUSE_DIRECT_IO_ALLOW_MMAP. Of a request that was answered
+/// already the kernel knows nothing.
 ssize_t Session::write_reply(int fd, iovec* pieces, int count, void* user_data) {
-  Session& self = *static_cast<Face*>(user_data)->session;
+  Face& face = *static_cast<Face*>(user_data);
+  Session& self = *face.session;
   if (!self.running_.may_reply(static_cast<const fuse_out_header*>(pieces[0].iov_base)->unique)) {
     errno = ENOENT;
     return -1;
@@ -132,7 +134,13 @@ ssize_t Session::write_reply(int fd, iovec* pieces, int count, void* user_data) 
   if (!self.init_answered_.load(std::memory_order_relaxed) && count >= 2 &&
       pieces[1].iov_len >= offsetof(fuse_init_out, max_background)) {
     self.init_answered_ = true;
-    static_cast<fuse_init_out*>(pieces[1].iov_base)->flags |= FUSE_HANDLE_KILLPRIV_V2;
+    auto& answer = *static_cast<fuse_init_out*>(pieces[1].iov_base);
+    answer.flags |= FUSE_HANDLE_KILLPRIV_V2;
+    if (face.clustered && request_offers_direct_mappings() && pieces[1].iov_len >= sizeof answer) {
+      answer.flags |= FUSE_INIT_EXT;
+      answer.flags2 |= kDirectMappings2;
+      face.maps_direct_files = true;
+    }
   }
   return ::writev(fd, pieces, count);
 }

@@ -12,12 +12,14 @@ namespace kvsyncfs {
 namespace {
 
 /// Bytes that are appended lie where the log puts them, so the kernel must not keep them where it
-/// takes the end of the file to be.
+/// takes the end of the file to be. Whoever bypasses the kernel's pages does so all the way: else
+/// the kernel would ask for the file's attributes before each read.
 Status open_in_cluster(Face& face, InodeId inode, fuse_file_info& fi) {
   KVSYNCFS_ASSIGN(const bool keep, face.engine.open_handle(inode));
   fi.fh = face.handle_locks.new_handle();
   fi.keep_cache = keep;
-  fi.direct_io = (fi.flags & O_APPEND) != 0;
+  fi.direct_io =
+      (fi.flags & O_APPEND) != 0 || (face.maps_direct_files && (fi.flags & O_DIRECT) != 0);
   return {};
 }
 

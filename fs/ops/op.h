@@ -5,6 +5,7 @@
 #define FUSE_USE_VERSION 312
 #include <fuse3/fuse_lowlevel.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -34,6 +35,9 @@ struct Face {
   OpMetrics& metrics;
   bool atime = true;
   bool clustered = false;
+  /// A file that is opened to bypass the kernel's pages can be mapped all the same. Set by the
+  /// answer to INIT.
+  std::atomic<bool> maps_direct_files = false;
   Session* session = nullptr;  ///< set by Session::mount, for its own callbacks
   BufferPool read_buffers{kReadSizeMax};
   ListingBounds listing_bounds{};

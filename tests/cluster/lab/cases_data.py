@@ -244,6 +244,32 @@ def _map_and_store(path, offset, data):
     os.close(fd)
 
 
+def _map_beside_direct_io(path):
+    fd = os.open(path, os.O_RDWR | os.O_DIRECT)
+    page = mmap.mmap(-1, PAGE)  # aligned memory
+    mapped = mmap.mmap(fd, 2 * PAGE)
+    mapped[:3] = b'map'
+    os.preadv(fd, [page], 0)
+    equal(page[:4], b'mapa', 'read past the pages')
+    page[:] = b'b' * PAGE
+    os.pwrite(fd, page, 0)
+    equal(mapped[: PAGE + 1], b'b' * PAGE + b'a', 'the mapping after a write past the pages')
+    mapped[PAGE : PAGE + 3] = b'end'
+    mapped.close()
+    os.close(fd)
+
+
+@case(plain=True)
+def direct_io_and_mappings_of_one_handle_agree(c):
+    """A handle with O_DIRECT can be mapped, and each way sees at once what the other one wrote."""
+    for number in range(3 * c.more):
+        put(c.nodes[0].path('f'), b'a' * 2 * PAGE)
+        node, other = c.nodes[number % 2], c.nodes[(number + 1) % 2]
+        in_child(lambda n=node: _map_beside_direct_io(n.path('f')))
+        there = within(20, get, other.path('f'))
+        equal(there, b'b' * PAGE + b'end' + b'a' * (PAGE - 3), f'on {other.name}')
+
+
 @case(plain=True)
 def mapped_bytes_are_coherent_at_msync(c):
     """What a node stored through a mapping is read on another after msync and close."""

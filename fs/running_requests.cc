@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -81,6 +83,13 @@ std::string text_of(std::uint32_t thread_id, const char* file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+/// At the begin of the text; 0 if there is none.
+std::uint64_t number_of(std::string_view text, int base) {
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return number;
+}
+
 }  // namespace
 
 /// The request that a thread runs.
@@ -122,11 +131,11 @@ class RunningRequests::Running final : public Caller {
   }
 
   /// The handler has not replied, so the thread's `fd` is open.
-  void answer(std::uint64_t unique, bool caller_is_killed) {
+  void answer(std::uint64_t unique, bool caller_is_killed, bool also_begun) {
     std::lock_guard lock(mutex_);
-    const bool may_be =
-        caller_is_killed || kind_ == Kind::kWaits || (kind_ == Kind::kWrites && !has_begun_);
-    if (unique_ != unique || was_answered_ || !may_be) return;
+    const bool fits = !has_begun_ || (caller_is_killed && also_begun);
+    const bool may_be = caller_is_killed || kind_ == Kind::kWaits || kind_ == Kind::kWrites;
+    if (unique_ != unique || was_answered_ || !fits || !may_be) return;
     const fuse_out_header out{sizeof out, -EINTR, unique};
     was_answered_ = ::write(fd_, &out, sizeof out) == static_cast<ssize_t>(sizeof out);
   }
@@ -140,8 +149,8 @@ class RunningRequests::Running final : public Caller {
   std::uint32_t thread_id_ = 0;
 };
 
-RunningRequests::RunningRequests(bool watches_closes, IsKilled is_killed)
-    : watches_closes_(watches_closes), is_killed_(std::move(is_killed)) {}
+RunningRequests::RunningRequests(bool clustered, IsKilled is_killed)
+    : clustered_(clustered), is_killed_(std::move(is_killed)) {}
 
 RunningRequests::~RunningRequests() { stop(); }
 
@@ -209,7 +218,7 @@ void RunningRequests::run() {
   std::unique_lock lock(mutex_);
   while (!is_stopped_) {
     std::erase_if(signalled_, [this](const Signalled& signalled) { return is_over(signalled); });
-    if (watches_closes_ && SteadyClock::now() >= next_closes) {
+    if (clustered_ && SteadyClock::now() >= next_closes) {
       lock.unlock();
       look_at_closes();
       lock.lock();
@@ -220,7 +229,7 @@ void RunningRequests::run() {
     };
     if (!signalled_.empty())
       changed_.wait_for(lock, kLook, is_new);
-    else if (watches_closes_)
+    else if (clustered_)
       changed_.wait_until(lock, next_closes, is_new);
     else
       changed_.wait(lock, is_new);
@@ -246,7 +255,7 @@ bool RunningRequests::is_over(const Signalled& signalled) {
     if (!runs) continue;
     const bool killed = is_killed_(thread_id);
     if (killed || (signalled.was_told && age >= kPatience))
-      running->answer(signalled.unique, killed);
+      running->answer(signalled.unique, killed, clustered_);
     return !running->runs(signalled.unique).first;
   }
   return age >= kEarlyMax;
@@ -257,16 +266,17 @@ bool is_killed(std::uint32_t thread_id) {
   const std::string status = text_of(thread_id, "status");
   const auto pending = status.find("\nSigPnd:");
   if (pending == std::string::npos) return true;  // nobody is there any more
-  const std::uint64_t signals = std::stoull(status.substr(pending + 8), nullptr, 16);
+  const auto first = std::min(status.find_first_not_of(" \t", pending + 8), status.size());
+  const std::uint64_t signals = number_of(std::string_view(status).substr(first), 16);
   if ((signals >> (SIGKILL - 1) & 1) != 0) return true;
   // Fields of proc(5)'s stat behind the name, which may hold anything.
   const std::string stat = text_of(thread_id, "stat");
   std::istringstream fields(stat.substr(std::min(stat.rfind(')') + 1, stat.size())));
   const std::vector<std::string> words{std::istream_iterator<std::string>(fields), {}};
   constexpr std::size_t kFlags = 6, kExitCode = 49;
-  constexpr unsigned long kExiting = 4;  // the kernel's PF_EXITING
-  if (words.size() <= kExitCode || (std::stoul(words[kFlags]) & kExiting) == 0) return false;
-  return (std::stoul(words[kExitCode]) & 0x7f) != 0;
+  constexpr std::uint64_t kExiting = 4;  // the kernel's PF_EXITING
+  if (words.size() <= kExitCode || (number_of(words[kFlags], 10) & kExiting) == 0) return false;
+  return (number_of(words[kExitCode], 10) & 0x7f) != 0;
 }
 
 }  // namespace kvsyncfs

@@ -3,9 +3,11 @@
 // nothing of it: what they change is asked of Caller, and their late reply fails as if the kernel
 // had not waited.
 //
-// Who is about to be killed is answered at once. A signal with a handler ends only what POSIX says
-// (read, write, fsync, close), a write only if it has changed nothing, and only after a second:
-// programs that are sent signals all the time do not expect EINTR of files that work.
+// Who is about to be killed is answered at once, on a lone node only until its call changes
+// something: there the kernel keeps names and sizes, and would keep those from before. A signal
+// with a handler ends only what POSIX says (read, write, fsync, close), a write only if it has
+// changed nothing, and only after a second: programs that are sent signals all the time do not
+// expect EINTR of files that work.
 //
 // In a cluster a close waits for other nodes, and the close of a killed process comes without an
 // INTERRUPT: those that last are looked at.
@@ -33,7 +35,7 @@ class RunningRequests {
   /// Whether this thread of a process is about to end by a signal.
   using IsKilled = std::function<bool(std::uint32_t thread_id)>;
 
-  RunningRequests(bool watches_closes, IsKilled is_killed);
+  RunningRequests(bool clustered, IsKilled is_killed);
   ~RunningRequests();  ///< as stop()
   RunningRequests(const RunningRequests&) = delete;
   RunningRequests& operator=(const RunningRequests&) = delete;
@@ -63,7 +65,7 @@ class RunningRequests {
   void look_at_closes();
   bool is_over(const Signalled& signalled);
 
-  const bool watches_closes_;
+  const bool clustered_;
   const IsKilled is_killed_;
   std::mutex mutex_;  // before that of a Running; guards the next four
   std::condition_variable changed_;

@@ -50,6 +50,8 @@ class Device {
 
 class RunningRequestsTest : public ::testing::Test {
  protected:
+  explicit RunningRequestsTest(bool clustered = true)
+      : requests_(clustered, [](std::uint32_t thread) { return thread == kKilled; }) {}
   void SetUp() override { ASSERT_TRUE(requests_.start()); }
 
   void begin(std::uint32_t opcode, std::uint64_t unique, std::uint32_t caller) {
@@ -79,7 +81,7 @@ class RunningRequestsTest : public ::testing::Test {
   }
 
   Device device_;
-  RunningRequests requests_{true, [](std::uint32_t thread) { return thread == kKilled; }};
+  RunningRequests requests_;
 };
 
 TEST_F(RunningRequestsTest, CallerThatIsKilledIsAnsweredOnce) {
@@ -150,6 +152,32 @@ TEST_F(RunningRequestsTest, NotificationsAreNoReplies) {
   expect_interrupted(2);
   EXPECT_FALSE(requests_.may_reply(2));
   EXPECT_TRUE(requests_.may_reply(0));
+}
+
+class RunningRequestsOfALoneNode : public RunningRequestsTest {
+ protected:
+  RunningRequestsOfALoneNode() : RunningRequestsTest(false) {}
+};
+
+TEST_F(RunningRequestsOfALoneNode, ChangeThatHasBegunIsWaitedFor) {
+  begin(FUSE_MKDIR, 2, kKilled);
+  EXPECT_TRUE(Caller::may_change());
+  interrupt(2);
+  std::thread([&] {
+    begin(FUSE_MKDIR, 4, kKilled);
+    interrupt(4);
+    expect_interrupted(4);
+    EXPECT_FALSE(Caller::may_change());
+  }).join();
+  EXPECT_TRUE(requests_.may_reply(2)) << "the kernel would not know the name";
+  EXPECT_TRUE(device_.is_empty());
+}
+
+TEST_F(RunningRequestsTest, ChangeThatHasBegunInAClusterIsNot) {
+  begin(FUSE_MKDIR, 2, kKilled);
+  EXPECT_TRUE(Caller::may_change());
+  interrupt(2);
+  expect_interrupted(2);
 }
 
 TEST(IsKilled, ThisThreadIsNotAndNobodyIs) {

@@ -2,7 +2,11 @@
 
 #include <rocksdb/file_system.h>
 
+#include <algorithm>
+#include <limits>
 #include <utility>
+
+#include "engine/catalog/manifest.h"
 
 namespace kvsyncfs {
 
@@ -45,11 +49,12 @@ std::string clean(const std::string& path) {
 
 class SequentialFile final : public rocksdb::FSSequentialFile {
  public:
-  SequentialFile(std::unique_ptr<File> file, std::string path)
-      : file_(std::move(file)), path_(std::move(path)) {}
+  SequentialFile(std::unique_ptr<File> file, std::string path, std::uint64_t end)
+      : file_(std::move(file)), path_(std::move(path)), end_(end) {}
 
   IOStatus Read(std::size_t n, const IOOptions&, Slice* result, char* scratch,
                 IODebugContext*) override {
+    n = std::min<std::uint64_t>(n, end_ - std::min(offset_, end_));
     auto count = file_->read_at(offset_, scratch_bytes(scratch, n));
     if (!count) return to_rocks(count, path_);
     offset_ += *count;
@@ -64,6 +69,7 @@ class SequentialFile final : public rocksdb::FSSequentialFile {
  private:
   std::unique_ptr<File> file_;
   std::string path_;
+  const std::uint64_t end_;  // as if the file ended there
   std::uint64_t offset_ = 0;
 };
 
@@ -144,8 +150,11 @@ class DiskFileSystem final : public rocksdb::FileSystem {
                              std::unique_ptr<rocksdb::FSSequentialFile>* result,
                              IODebugContext*) override {
     auto file = disk_.open(clean(path), OpenMode::kRead);
-    if (file) *result = std::make_unique<SequentialFile>(std::move(*file), path);
-    return to_rocks(file, path);
+    if (!file) return to_rocks(file, path);
+    Result<std::uint64_t> end = std::numeric_limits<std::uint64_t>::max();
+    if (path.find("/MANIFEST-") != path.npos) end = whole_manifest_bytes(**file);
+    if (end) *result = std::make_unique<SequentialFile>(std::move(*file), path, *end);
+    return to_rocks(end, path);
   }
   IOStatus NewRandomAccessFile(const std::string& path, const FileOptions&,
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* result,

@@ -98,6 +98,10 @@ TEST(EngineSim, CutWhileTheCatalogChangesItsManifest) {
   }
 }
 
+/// The last record of the catalog's MANIFEST was torn in its middle (with luck: RocksDB's threads
+/// are not the simulation's).
+TEST(EngineSim, CutWhileTheManifestIsWritten) { run_long(103316, Workload::kCommon); }
+
 TEST(EngineSim, RandomPointsOfLongHistories) {
   const Seeds seeds = seeds_from(1000, share_of(80));
   for (std::uint64_t seed = seeds.begin; seed < seeds.end && !HasFailure(); ++seed)

@@ -38,6 +38,41 @@ TEST_F(CatalogRecovery, CheckpointSurvivesAPowerCut) {
   EXPECT_EQ(catalog.digest(), digest);
 }
 
+std::string manifest_of(MemoryDisk& disk) {
+  const std::string name = disk.contents("/store/catalog/CURRENT");
+  return "/store/catalog/" + name.substr(0, name.find('\n'));
+}
+
+TEST_F(CatalogRecovery, CheckpointWhoseRecordWasTornIsTheOneBefore) {
+  make_files(0, 10);
+  catalog.checkpoint();
+  const std::string manifest = manifest_of(catalog.disk());
+  const std::size_t whole = catalog.disk().contents(manifest).size();
+  make_files(10, 20);
+  const std::uint32_t digest = catalog.digest();
+  catalog.checkpoint();
+  ASSERT_EQ(manifest_of(catalog.disk()), manifest);
+  catalog.close();
+  std::string torn = catalog.disk().contents(manifest);
+  ASSERT_GT(torn.size(), whole);
+  torn[whole + 10] ^= 1;  // behind the header of the record
+  catalog.disk().set_contents(manifest, torn);
+  catalog.reopen();
+  EXPECT_EQ(catalog->applied(), Position{10});
+  catalog.replay();
+  EXPECT_EQ(catalog.digest(), digest);
+}
+
+TEST_F(CatalogRecovery, ZerosBehindTheManifestAreNoRecord) {
+  make_files(0, 10);
+  catalog.checkpoint();
+  const std::string manifest = manifest_of(catalog.disk());
+  catalog.close();
+  catalog.disk().set_contents(manifest, catalog.disk().contents(manifest) + std::string(5000, 0));
+  catalog.reopen();
+  EXPECT_EQ(catalog->applied(), Position{10});
+}
+
 TEST_F(CatalogRecovery, CheckpointWithNothingNewIsDoneAtOnce) {
   make_files(0, 1);
   catalog.checkpoint();

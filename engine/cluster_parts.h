@@ -110,6 +110,9 @@ struct ClusterParts {
   std::atomic<std::uint64_t> held_live_bytes = 0;  ///< in segments of which this node has a copy
   std::atomic<bool> sessions_ended = true;         ///< orphans may be nobody's since
 
+  std::mutex moved_mutex;  ///< a leaf; held over the call
+  std::function<void(InodeId, std::string_view)> on_moved;
+
   std::mutex mutex;                                        ///< a leaf; guards the three below
   std::deque<std::pair<SegmentId, std::uint64_t>> sealed;  ///< by others, with their lengths
   std::deque<SegmentId> deleted;                           ///< by others

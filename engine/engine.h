@@ -288,6 +288,11 @@ class Engine {
   virtual std::uint64_t run_background() = 0;
   /// Called, from any thread, when run_background should be called early. Set before use.
   virtual void set_wakeup(std::function<void()> wakeup) = 0;
+  /// In a cluster: called when another node has given a directory that is retained here a new name;
+  /// this is the old one. From the thread that applies the log: it must not wait, nor call the
+  /// engine. {}: not any more, when this returns.
+  virtual void set_on_moved(
+      std::function<void(InodeId parent, std::string_view name)> on_moved) = 0;
 
   /// What an operator asks of the node and tells it (engine_admin.h). Lives as long as the engine.
   virtual EngineAdmin& admin() = 0;

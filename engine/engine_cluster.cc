@@ -166,10 +166,9 @@ void EngineImpl::note_applied(const Transaction& transaction,
     note_lock(transaction.commands[i], result, request);
     if (!result.status) continue;
     note_changed(transaction.commands[i], is_own);
-    if (result.orphaned)
-      note_orphan(std::holds_alternative<RenameCommand>(transaction.commands[i]) ? result.replaced
-                                                                                 : result.inode,
-                  is_own);
+    const auto* renamed = std::get_if<RenameCommand>(&transaction.commands[i]);
+    if (result.orphaned) note_orphan(renamed ? result.replaced : result.inode, is_own);
+    if (renamed && !is_own) note_moved(*renamed, result);
   }
   if (is_own) cluster_->lock_waits.passed(request);
 }
@@ -184,6 +183,25 @@ void EngineImpl::note_orphan(InodeId inode, bool is_own) {
   cluster_->handles.orphaned(inode, in_kernel);
   // It may have said so before the command was applied, whose caller then was told of a time-out.
   if (in_kernel && !live_.retained(inode)) cluster_->handles.left_kernel(inode);
+}
+
+void EngineImpl::set_on_moved(std::function<void(InodeId, std::string_view)> on_moved) {
+  if (!cluster_) return;
+  std::lock_guard lock(cluster_->moved_mutex);
+  cluster_->on_moved = std::move(on_moved);
+}
+
+void EngineImpl::note_moved(const RenameCommand& command, const CommandResult& result) {
+  const auto tell = [this](InodeId moved, InodeId parent, const std::string& name) {
+    if (!live_.retained(moved)) return;
+    const auto now = catalog_->inode(moved);
+    if (!now || !is_directory(*now)) return;
+    std::lock_guard lock(cluster_->moved_mutex);
+    if (cluster_->on_moved) cluster_->on_moved(parent, name);
+  };
+  tell(result.inode, command.old_parent, command.old_name);
+  if (command.mode == RenameMode::kExchange)
+    tell(result.replaced, command.new_parent, command.new_name);
 }
 
 void EngineImpl::note_changed(const Command& command, bool is_own) {

@@ -116,6 +116,7 @@ class EngineImpl final : public Engine {
 
   std::uint64_t run_background() override;
   void set_wakeup(std::function<void()> wakeup) override { wakeup_ = std::move(wakeup); }
+  void set_on_moved(std::function<void(InodeId, std::string_view)> on_moved) override;
   EngineAdmin& admin() override;
   Result<CheckReport> check(const CheckOptions& options) override;
 
@@ -160,6 +161,7 @@ class EngineImpl final : public Engine {
   /// What an entry means to this node beside the catalog. Called by the log's applier.
   void note_applied(const Transaction& transaction, const std::vector<CommandResult>& results);
   void note_orphan(InodeId inode, bool is_own);
+  void note_moved(const RenameCommand& command, const CommandResult& result);
   void note_changed(const Command& command, bool is_own);
   void note_holders(const SetHoldersCommand& moved);
   bool is_holder(SegmentId segment) const;

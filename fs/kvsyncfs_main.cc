@@ -17,6 +17,7 @@
 #include "fs/daemonize.h"
 #include "fs/metrics_server.h"
 #include "fs/mount_check.h"
+#include "fs/moved_entries.h"
 #include "fs/options.h"
 #include "fs/process_setup.h"
 #include "fs/session.h"
@@ -84,6 +85,27 @@ class Scrapes {
   MetricsServer* server_;
 };
 
+/// Names of directories that other nodes moved leave the kernel, for the length of a scope.
+class MovedAway {
+ public:
+  MovedAway(Engine& engine, Session& session)
+      : engine_(engine), entries_([&session](InodeId parent, const std::string& name) {
+          session.forget_entry(parent, name);
+        }) {
+    engine_.set_on_moved(
+        [this](InodeId parent, std::string_view name) { entries_.add(parent, name); });
+  }
+  ~MovedAway() { engine_.set_on_moved({}); }
+  MovedAway(const MovedAway&) = delete;
+  MovedAway& operator=(const MovedAway&) = delete;
+
+  void stop() { entries_.stop(); }
+
+ private:
+  Engine& engine_;
+  MovedEntries entries_;
+};
+
 /// From the mount to its end. The session unmounts as the last, so that the
 /// watchdog never sees a mount that nobody serves.
 Status serve_mount(OpenStore& store, Clock& clock, const MountOptions& options, Verdict& verdict,
@@ -104,7 +126,11 @@ Status serve_mount(OpenStore& store, Clock& clock, const MountOptions& options, 
   else
     spdlog::warn("no counters, barriers and watchdog: {}", describe(started.error()));
   const Scrapes scrapes(attendants.metrics, stats);
-  attendants.signals.set_action([&session] { session->stop(); });
+  MovedAway moved(engine, *session);
+  attendants.signals.set_action([&] {
+    moved.stop();
+    session->stop();
+  });
   spdlog::info("mounted {} at {}", options.store, options.mountpoint);
   verdict.ready(warning);
   Status served = session->serve();

@@ -56,6 +56,13 @@ class Session {
     fuse_lowlevel_notify_inval_inode(session_, inode.value, 0, 0);  // ENOENT: none were kept
   }
 
+  /// The kernel has nothing under that name any more. Not in a handler: it waits for requests that
+  /// change the directory.
+  void forget_entry(InodeId directory, const std::string& name) {
+    fuse_lowlevel_notify_inval_entry(session_, directory.value, name.data(),
+                                     name.size());  // ENOENT: there was nothing
+  }
+
   /// st_dev of the mount.
   std::uint64_t device() const { return device_; }
 

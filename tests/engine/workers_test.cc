@@ -39,6 +39,7 @@ class FakeEngine : public Engine {
     is_running_ = false;
     return due_ns_;
   }
+  void set_on_moved(std::function<void(InodeId, std::string_view)>) override {}
   void set_wakeup(std::function<void()> wakeup) override { wakeup_ = std::move(wakeup); }
 
   Status close() override { return {}; }

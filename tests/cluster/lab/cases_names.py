@@ -7,6 +7,7 @@ from jobs import barrier, timed, together, within
 from oracle import BYTE_STEPS, NAME_STEPS, Walk, tree
 from races import EXCLUSIVE, exclusive
 from support import case, check, code, create, equal, fails, get, put
+from volume import wait_until
 
 SHADOW = '/run/plain'
 
@@ -106,6 +107,29 @@ def renamed_directory_leaves_an_empty_name(c):
 def _remove(folder, names):
     for name in names:
         os.unlink(os.path.join(folder, name))
+
+
+def _moves(node, source, target):
+    return not code(os.rename, node.path(source), node.path(target))
+
+
+@case(plain=True)
+def folder_is_moved_on_from_where_another_node_moved_it(c):
+    """A folder that nodes move in turn from one to the next, each without a look at it before."""
+    one, two = c.nodes[:2]
+    for place in ('new', 'work', 'done'):
+        os.mkdir(one.path(place))
+    for number in range(3):
+        job = f'job{number}'
+        os.mkdir(one.path('new', job))
+        put(one.path('new', job, 'f'), b'x')
+        os.rename(two.path('new', job), two.path('work', job))
+        wait_until(lambda j=job: _moves(one, f'work/{j}', f'done/{j}'), 5, 'the next move')
+        os.rename(two.path('done', job), two.path('done', 'again'))
+        wait_until(lambda: _moves(one, 'done/again', 'new/again'), 5, 'the move of a new name')
+        equal(get(two.path('new', 'again', 'f')), b'x')
+        os.unlink(one.path('new', 'again', 'f'))
+        os.rmdir(two.path('new', 'again'))
 
 
 @case(plain=True)

@@ -17,18 +17,38 @@ bool OpenHandles::open(InodeId inode) {
   return !kept_.insert(inode).second;
 }
 
-void OpenHandles::close(InodeId inode) {
+bool OpenHandles::close(InodeId inode) {
   std::lock_guard lock(mutex_);
   const auto found = open_.find(inode);
-  if (found == open_.end() || --found->second > 0) return;
+  if (found == open_.end() || --found->second > 0) return false;
   open_.erase(found);
   let_go(inode);
+  return true;
 }
 
 void OpenHandles::let_go(InodeId inode) {
   if (is_used(inode) || held_.erase(inode) == 0) return;
   kept_.erase(inode);
   news_.push_back(inode);
+}
+
+void OpenHandles::session_ended() {
+  std::lock_guard lock(mutex_);
+  in_kernel_.clear();
+  held_.clear();
+  news_.clear();
+}
+
+bool OpenHandles::is_open(InodeId inode) {
+  std::lock_guard lock(mutex_);
+  return open_.contains(inode);
+}
+
+std::vector<InodeId> OpenHandles::all_open() {
+  std::vector<InodeId> all;
+  std::lock_guard lock(mutex_);
+  for (const auto& [inode, handles] : open_) all.push_back(inode);
+  return all;
 }
 
 bool OpenHandles::may_stay(InodeId inode) {

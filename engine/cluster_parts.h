@@ -23,6 +23,7 @@
 #include "engine/cluster/volume_record_store.h"
 #include "engine/cluster_seams.h"
 #include "engine/lock_waits.h"
+#include "engine/lost_handles.h"
 #include "engine/node_segments.h"
 #include "engine/node_session.h"
 
@@ -34,7 +35,8 @@ class OpenHandles {
  public:
   /// Returns whether the kernel's pages of an earlier open are still right.
   bool open(InodeId inode);
-  void close(InodeId inode);
+  /// Returns whether it was the file's last.
+  bool close(InodeId inode);
   /// An inode without a name that has just been opened: this node has not let it go yet.
   bool may_stay(InodeId inode);
   /// The file's bytes were changed by another node, or where the kernel did not see it.
@@ -51,6 +53,10 @@ class OpenHandles {
   HoldOrphansCommand take_news(std::size_t count_max);
   /// It was not said, after all.
   void give_back(const HoldOrphansCommand& news);
+  /// And with it all that it said.
+  void session_ended();
+  bool is_open(InodeId inode);
+  std::vector<InodeId> all_open();
 
  private:
   bool is_used(InodeId inode) const { return open_.contains(inode) || in_kernel_.contains(inode); }
@@ -113,7 +119,13 @@ struct ClusterParts {
   std::mutex moved_mutex;  ///< a leaf; held over the call
   std::function<void(InodeId, std::string_view)> on_moved;
 
-  std::mutex mutex;                                        ///< a leaf; guards the three below
+  LostHandles lost_handles;
+  /// Incarnation of the session that serves; none since its end.
+  std::atomic<Incarnation> served = Incarnation{};
+
+  std::mutex mutex;                      ///< a leaf; guards the rest of this block
+  std::unordered_set<InodeId> unlocked;  ///< files whose locks here went with the last session
+  std::vector<SegmentId> let_go;         ///< open ones of a former session of this node
   std::deque<std::pair<SegmentId, std::uint64_t>> sealed;  ///< by others, with their lengths
   std::deque<SegmentId> deleted;                           ///< by others
   std::map<NodeId, std::string> removed;  ///< nodes that were taken out for good, with their names
@@ -139,6 +151,9 @@ struct ClusterParts {
   CutJudge cuts;
   bool is_amiss = false;   ///< this node's line has to beat
   bool gave_way = false;   ///< the lease is to be freed
+  std::string not_joined;  ///< why it did not join again, as was told last
+  /// Files whose pages the kernel has to drop when this node has joined again.
+  std::unordered_set<InodeId> forgotten;
   std::uint64_t beat = 0;  ///< of the last line
 
   // The upkeep's own.

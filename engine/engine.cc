@@ -258,6 +258,7 @@ void EngineImpl::apply_entry(Position position, std::string_view entry) {
     return;
   }
   Result<std::vector<CommandResult>> results = std::vector<CommandResult>{};
+  if (cluster_ && !replaying_) note_own_end(*decoded);
   if (!replaying_ || position > catalog_->applied() ||
       position == catalog_->applied()) {  // the last one may be applied in part
     std::unique_lock whole(whole_mutex_, std::defer_lock);
@@ -278,10 +279,11 @@ void EngineImpl::apply_entry(Position position, std::string_view entry) {
   results_.insert_or_assign(position, std::move(results));
 }
 
-Result<std::vector<CommandResult>> EngineImpl::commit(Transaction transaction) {
+Result<std::vector<CommandResult>> EngineImpl::commit(Transaction transaction,
+                                                      std::optional<Incarnation> session) {
   KVSYNCFS_TRY(alive());
   if (cluster_) {
-    auto results = cluster_->session.commit(std::move(transaction));
+    auto results = cluster_->session.commit(std::move(transaction), session);
     if (results || passes(results.error())) return results;
     const bool has_left = closed_ && results.error().code == Code::kShutdown;
     return has_left ? results.error() : fail(results.error()).error();
@@ -296,11 +298,11 @@ Result<std::vector<CommandResult>> EngineImpl::commit(Transaction transaction) {
   return std::move(node.mapped());
 }
 
-Result<CommandResult> EngineImpl::commit_one(Command command) {
+Result<CommandResult> EngineImpl::commit_one(Command command, std::optional<Incarnation> session) {
   if (!Caller::may_change()) return Error(Code::kTimeout, "its caller has gone");
   Transaction transaction;
   transaction.commands.push_back(std::move(command));
-  KVSYNCFS_ASSIGN(auto results, commit(std::move(transaction)));
+  KVSYNCFS_ASSIGN(auto results, commit(std::move(transaction), session));
   assert(results.size() == 1);
   if (!results[0].status) return results[0].status.error();
   return std::move(results[0]);
@@ -310,7 +312,7 @@ Status EngineImpl::admit_change() {
   KVSYNCFS_TRY(alive());
   if (options_.read_only) return Code::kReadOnly;
   if (closed_) return Code::kShutdown;
-  if (cluster_) return {};  // the log itself refuses what it has no room for
+  if (cluster_) return may_answer();  // the log itself refuses what it has no room for
   const std::uint64_t held = log_->held_bytes(), limit = log_limit_bytes();
   if (held > limit / 2) wake();
   // The last quarter is for the flushes and moves that a checkpoint itself makes.
@@ -318,6 +320,14 @@ Status EngineImpl::admit_change() {
   Status made = make_room_in_log();
   const bool is_short = !made && made.error().code == Code::kNoSpace;
   return is_short && held <= log_->capacity_bytes() / 4 * 3 ? Status{} : made;
+}
+
+Result<std::optional<Incarnation>> EngineImpl::begin_change() {
+  KVSYNCFS_TRY(admit_change());
+  if (!cluster_) return std::optional<Incarnation>();
+  const Incarnation now = session();
+  if (now == Incarnation{}) return Error(Code::kTimeout, "this node's session has ended");
+  return std::optional(now);
 }
 
 Status EngineImpl::sync_log() {

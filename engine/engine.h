@@ -87,7 +87,8 @@ struct AttributeChange {
 using GroupTest = std::function<bool(std::uint32_t gid)>;
 enum class SeekKind { kData, kHole };
 struct WriteOptions {
-  bool append = false;  ///< offset is ignored, bytes go to the end of the file
+  bool append = false;       ///< offset is ignored, bytes go to the end of the file
+  std::uint64_t handle = 0;  ///< that writes; see check_change()
 };
 
 /// Bytes of a file that an owner locks or unlocks: a process (kPosix), an open file (kFlock: always
@@ -192,6 +193,21 @@ class Engine {
   /// kept since an earlier open are still right. Errors: kNotFound, kTimeout.
   virtual Result<bool> open_handle(InodeId inode) = 0;
   virtual void close_handle(InodeId inode) = 0;
+  /// What a handle calls itself that was opened just now: a session of this node that ends may take
+  /// from it what it had (P4). 0 on a lone node, where nothing does.
+  virtual std::uint64_t next_handle() = 0;
+  /// Before a read of the handle; where its file is locked here, waits for the lease to be proved.
+  /// Errors, until it is closed: kIo (a lock of its file was lost), kStale (the file was);
+  /// kTimeout.
+  virtual Status check_handle(InodeId inode, std::uint64_t handle) = 0;
+  /// Before a change by it; waits until it is known what the session has lost. Errors: as above.
+  virtual Status check_change(InodeId inode, std::uint64_t handle) = 0;
+  /// The same where a handle asks what became of its bytes, after sync() or flush(). Errors: kIo
+  /// and kStale as above, kIo also once where bytes of the file were lost.
+  virtual Status check_bytes(InodeId inode, std::uint64_t handle) = 0;
+  /// Called by a thread of the engine's own when the kernel's pages of a file have bytes that were
+  /// lost: to drop them may wait for requests.
+  virtual void set_forget_pages(std::function<void(InodeId)> forget) = 0;
 
   // Attributes. Errors: kNotFound, kNotPermitted, kFileTooBig, kNoSpace, kReadOnly, kIo.
   virtual Result<Inode> attributes(InodeId inode) = 0;

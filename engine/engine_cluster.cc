@@ -22,8 +22,8 @@ constexpr std::size_t kReclaimTogether = 64;
 constexpr std::size_t kServerTasks = 2;
 
 bool ends_log(const Error& error) {
-  return error.code == Code::kFenced || error.code == Code::kCorrupt ||
-         error.code == Code::kStale || error.code == Code::kShutdown;
+  return error.code == Code::kCorrupt || error.code == Code::kStale ||
+         error.code == Code::kShutdown;
 }
 
 /// The file whose bytes or size a command changes; 0: none.
@@ -83,6 +83,7 @@ Status EngineImpl::join_cluster() {
   start_tasks();
   KVSYNCFS_TRY(reach_members());
   KVSYNCFS_TRY(cluster_->session.join());
+  cluster_->served = cluster_->session.incarnation();
   cluster_->seams.tasks.start("members", [this] { return look_at_members(); });
   return {};
 }
@@ -94,7 +95,7 @@ void EngineImpl::take_request(Incoming request, Responder responder) {
   if (!message) return responder.reply(message.error());
   if (const Status judged = judge_catalog(request.peer, *message); !judged)
     return responder.reply(judged.error());
-  cluster_->session.note(request.peer, request.incarnation, message->position);
+  cluster_->session.note(request.peer, message->incarnation, message->position);
   responder.reply(Answer{});
 }
 
@@ -102,10 +103,7 @@ void EngineImpl::take_request(Incoming request, Responder responder) {
 void EngineImpl::start_lease_task() {
   cluster_->seams.tasks.start("lease", [this] {
     const std::uint64_t due_ns = cluster_->log.run_keep_alive();
-    if (due_ns == kNever && !closed_ && !replaying_)
-      static_cast<void>(fail(Error(Code::kFenced, "this node's session has ended")));
-    if (due_ns == kNever) cluster_->session.ended();
-    return due_ns;
+    return due_ns == kNever ? clock_.boot_ns() + kPauseNs : due_ns;  // the watch tells why
   });
 }
 
@@ -115,10 +113,8 @@ void EngineImpl::start_tasks() {
     const Status status = cluster_->log.run_watch(kWatchWaitNs);
     cluster_->session.acknowledge();
     if (status) return clock_.boot_ns();
-    if (!ends_log(status.error())) return clock_.boot_ns() + kPauseNs;
-    if (!closed_) static_cast<void>(fail(status.error()));
-    cluster_->session.ended();
-    return kNever;
+    const bool is_over = note_log_error(status.error());
+    return is_over ? kNever : clock_.boot_ns() + kPauseNs;
   });
   for (std::size_t i = 0; i < kServerTasks; ++i)
     tasks.start("server", [this] {
@@ -132,8 +128,23 @@ void EngineImpl::start_tasks() {
   tasks.start("heal", [this] { return heal_step(); });
 }
 
+/// Returns whether nothing more comes from the log.
+bool EngineImpl::note_log_error(const Error& error) {
+  if (error.code == Code::kFenced) {
+    if (cluster_->log.lease_is_valid()) return false;  // it has joined again meanwhile
+    const bool is_new = !cluster_->session.is_out();
+    note_session_end();
+    if (is_new) options_.warn(describe(error) + "; it is to join again");
+    return false;
+  }
+  if (!ends_log(error)) return false;
+  if (!closed_) static_cast<void>(fail(error));
+  cluster_->session.ended();
+  return true;
+}
+
 std::uint64_t EngineImpl::end_dead_sessions() {
-  if (!closed_ && !failed_)
+  if (!closed_ && !failed_ && !cluster_->session.is_out())
     cluster_->session.end_the_dead(
         [this](NodeId node) { return cluster_->segments.is_down(node) || is_removed(node); },
         [this](NodeId node) { return name_of(node); });
@@ -141,7 +152,7 @@ std::uint64_t EngineImpl::end_dead_sessions() {
 }
 
 std::uint64_t EngineImpl::maintain_cluster() {
-  if (closed_ || failed_) return clock_.boot_ns() + kTickNs;
+  if (closed_ || failed_ || cluster_->session.is_out()) return clock_.boot_ns() + kTickNs;
   cluster_->session.acknowledge();
   const std::uint64_t now_ns = clock_.boot_ns();
   if (now_ns >= cluster_->counts_due_ns) {
@@ -151,8 +162,9 @@ std::uint64_t EngineImpl::maintain_cluster() {
       options_.warn("segments of this node: " + describe(status.error()));
   }
   cluster_->snapshots.drop_idle();
-  for (const Status& status : {follow_segments(), serving_ ? settle_orphans() : Status{},
-                               announce_durable(), trim_cluster_log()})
+  for (const Status& status :
+       {follow_segments(), seal_let_go(), serving_ ? settle_orphans() : Status{},
+        announce_durable(), trim_cluster_log()})
     if (!status && !failed_) options_.warn("upkeep: " + describe(status.error()));
   return clock_.boot_ns() + kTickNs;
 }
@@ -210,7 +222,10 @@ void EngineImpl::note_changed(const Command& command, bool is_own) {
   // cut may have given up waiting.
   const InodeId file = changed_file(command);
   if (file.value != 0 && (!is_own || !std::holds_alternative<WriteExtentsCommand>(command)))
-    if (LiveInodePtr live = live_.find(file)) live->changed_elsewhere = true;
+    if (LiveInodePtr live = live_.find(file)) {
+      live->changed_elsewhere = true;
+      if (!is_own && live->has_bytes()) live->overtaken = true;
+    }
   if (file.value != 0 && (!is_own || std::holds_alternative<AppendExtentsCommand>(command)))
     cluster_->handles.forget_pages(file);
   if (const auto* moved = std::get_if<SetHoldersCommand>(&command)) return note_holders(*moved);
@@ -320,11 +335,12 @@ Result<bool> EngineImpl::open_handle(InodeId inode) {
 }
 
 void EngineImpl::close_handle(InodeId inode) {
-  if (cluster_) cluster_->handles.close(inode);
+  if (cluster_ && cluster_->handles.close(inode)) cluster_->lost_handles.closed(inode);
 }
 
 /// The log decides where the bytes come to lie, so they go there before the write returns.
-Status EngineImpl::append_now(InodeId inode, Bytes bytes) {
+Status EngineImpl::append_now(InodeId inode, Bytes bytes, std::optional<Incarnation> begun,
+                              std::uint64_t handle) {
   const std::uint64_t space = round_up(bytes.size(), kPageSize);
   KVSYNCFS_TRY(reserve_space(space, bytes.size(), {inode, 0, bytes.size(), true}));
   const LiveUse live(live_, inode);
@@ -333,6 +349,9 @@ Status EngineImpl::append_now(InodeId inode, Bytes bytes) {
   if (status)
     status = [&]() -> Status {
       std::shared_lock unreferenced(unreferenced_mutex_);
+      if (begun && session() != *begun)
+        return Error(Code::kTimeout, "this node's session ended meanwhile");
+      KVSYNCFS_TRY(cluster_->lost_handles.check(inode, handle));
       auto placed = store_->append(Stream::kUser, {&bytes, 1});
       if (!placed) return append_failed(placed.error());
       AppendExtentsCommand command;

@@ -39,8 +39,8 @@ Status EngineImpl::announce_durable() {
   const std::uint64_t until_ns = clock_.boot_ns() + options_.timeout_ns / 3;
   const Position durable = checkpointed_;
   if (durable != cluster_->announced) {
-    KVSYNCFS_TRY(cluster_->durable.announce(cluster_->seams.node_name, cluster_->seams.incarnation,
-                                            durable, until_ns));
+    KVSYNCFS_TRY(cluster_->durable.announce(cluster_->seams.node_name,
+                                            cluster_->session.incarnation(), durable, until_ns));
     cluster_->announced = durable;
   }
   if (!cluster_->keeps_log || !serving_) return {};

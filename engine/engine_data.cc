@@ -191,9 +191,9 @@ Result<bool> EngineImpl::clear_privileges(InodeId inode, const GroupTest& is_mem
 }
 
 Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, WriteOptions options) {
-  KVSYNCFS_TRY(admit_change());
+  KVSYNCFS_ASSIGN(const auto begun, begin_change());
   if (offset > kFileSizeMax || bytes.size() > kFileSizeMax - offset) return Code::kFileTooBig;
-  if (cluster_ && options.append) return append_now(inode, bytes);
+  if (cluster_ && options.append) return append_now(inode, bytes, begun, options.handle);
   // Two pages more: where the write begins and ends inside pages.
   const std::uint64_t space = round_up(bytes.size(), kPageSize) + 2 * kPageSize;
   KVSYNCFS_TRY(make_room_in_buffer(space));
@@ -201,6 +201,11 @@ Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, Write
   LiveInodePtr live = live_.get_or_add(inode);
   std::unique_lock lock(live->mutex);
   Status status = load_size(*live);
+  // Who comes late may have lost the file to others.
+  if (begun && session() != *begun)
+    status = Error(Code::kTimeout, "this node's session ended meanwhile");
+  else if (begun && status)
+    status = cluster_->lost_handles.check(inode, options.handle);
   if (status && options.append) {
     offset = live->size;
     if (bytes.size() > kFileSizeMax - offset) status = Code::kFileTooBig;
@@ -208,6 +213,7 @@ Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, Write
   if (status && !Caller::may_change()) status = Error(Code::kTimeout, "its caller has gone");
   if (status) {
     live->reserved_bytes += space;
+    if (live->clean()) live->overtaken = false;
     live->dirty.write(offset, bytes);
     live->size = std::max(live->size, offset + bytes.size());
     live->mtime = clock_.now();

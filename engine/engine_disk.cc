@@ -93,6 +93,8 @@ std::vector<std::string> EngineImpl::degraded() const {
   else if (disk_is_full_ && !lacks_inodes_)
     lines.push_back(options_.store + ": the disk is full, the store does not grow");
   if (!cluster_) return lines;
+  if (cluster_->session.is_out())
+    lines.push_back("this node has no session: it joins again when it reaches the others");
   if (std::string line = cluster_->segments.degraded(); !line.empty())
     lines.push_back(std::move(line));
   if (cluster_->at_risk > 0)

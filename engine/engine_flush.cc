@@ -156,6 +156,7 @@ void EngineImpl::settle(LiveInode& live) {
   const std::uint64_t before = live.counted_bytes;
   live.counted_bytes = frames;
   if (frames == 0) live.dirty_since_ns = live.flushing_since_ns = 0;
+  if (frames == 0) live.overtaken = false;
   if (frames > before) {
     dirty_bytes_ += frames - before;
     if (dirty_bytes_ > options_.write_buffer_bytes / 4) wake();
@@ -179,8 +180,15 @@ std::vector<LiveInodePtr> EngineImpl::take_dirty(std::uint64_t dirty_since_ns) {
   return taken;
 }
 
+/// Without a session what is appended could not be committed.
+Status EngineImpl::may_flush() const {
+  if (!cluster_ || !cluster_->session.is_out()) return {};
+  return Error(Code::kTimeout, "this node has no session, and is to join again");
+}
+
 Status EngineImpl::flush_older_than(std::uint64_t dirty_since_ns) {
   for (;;) {
+    KVSYNCFS_TRY(may_flush());
     std::vector<LiveInodePtr> group = take_dirty(dirty_since_ns);
     if (group.empty()) return {};
     {
@@ -359,6 +367,7 @@ Status EngineImpl::make_room_in_buffer(std::uint64_t bytes) {
   const auto no_room = [] { return Error(Code::kTimeout, "write buffer: no room in time"); };
   while (dirty_bytes_ + bytes > bound) {
     KVSYNCFS_TRY(alive());
+    KVSYNCFS_TRY(may_flush());
     if (until.is_over()) return no_room();
     std::vector<LiveInodePtr> group = take_dirty(kAll);
     if (!group.empty()) {

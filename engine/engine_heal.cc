@@ -207,7 +207,8 @@ Status EngineImpl::copy_batch(HealJob& job) {
 
 std::uint64_t EngineImpl::heal_step() {
   auto& job = cluster_->heal;
-  if (closed_ || failed_ || !serving_) return clock_.boot_ns() + kTickNs;
+  if (closed_ || failed_ || !serving_ || cluster_->session.is_out())
+    return clock_.boot_ns() + kTickNs;
   if (!job) job = next_heal_job();
   if (!job) return clock_.boot_ns() + kTickNs;
   const std::uint64_t before = cluster_->healed_bytes;

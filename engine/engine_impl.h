@@ -74,6 +74,11 @@ class EngineImpl final : public Engine {
   void release(InodeId inode, std::uint64_t count) override;
   Result<bool> open_handle(InodeId inode) override;
   void close_handle(InodeId inode) override;
+  std::uint64_t next_handle() override;
+  Status check_handle(InodeId inode, std::uint64_t handle) override;
+  Status check_change(InodeId inode, std::uint64_t handle) override;
+  Status check_bytes(InodeId inode, std::uint64_t handle) override;
+  void set_forget_pages(std::function<void(InodeId)> forget) override;
 
   Result<Inode> attributes(InodeId inode) override;
   Result<Inode> attributes_of_open(InodeId inode) override;
@@ -132,16 +137,21 @@ class EngineImpl final : public Engine {
   bool is_held(const SegmentRecord& record) const;
   Result<std::uint64_t> referenced_end(SegmentId segment);  ///< of what extents refer to, bytes
   void apply_entry(Position position, std::string_view entry);
-  Result<std::vector<CommandResult>> commit(Transaction transaction);
-  Result<CommandResult> commit_one(
-      Command command);  ///< the command's own error is returned as such
+  /// Of that session of this node or of none, if one is given.
+  Result<std::vector<CommandResult>> commit(Transaction transaction,
+                                            std::optional<Incarnation> session = {});
+  /// The command's own error is returned as such.
+  Result<CommandResult> commit_one(Command command, std::optional<Incarnation> session = {});
   Status
   admit_change();  ///< alive, writable, and the log has room; takes checkpoint_mutex_ at need
+  /// admit_change(), and the session that a change belongs to which takes its time until it is
+  /// committed: in a later one the caller's handle may have lost what it needs. None: a lone node.
+  Result<std::optional<Incarnation>> begin_change();
   /// Everything that is ordered so far is durable. A failure of the disk is the engine's: kIo. Else
   /// kNoSpace or kTimeout, which pass.
   Status sync_log();
   Status fail(Error error);  ///< the engine's data path is broken: every later change fails
-  Status alive() const;  ///< kIo, naming what failed
+  Status alive() const;      ///< kIo, naming what failed
   std::uint64_t memory_bytes() const {
     return options_.cache_size_bytes + options_.write_buffer_bytes;
   }
@@ -168,8 +178,13 @@ class EngineImpl final : public Engine {
   bool is_needless(SegmentId segment) const;
   void count_cluster(EngineCounters& counters) const;
   Status may_answer();  ///< a lone node always may
-  Status append_now(InodeId inode, Bytes bytes);
+  /// Refused if another session than that has begun.
+  Status append_now(InodeId inode, Bytes bytes, std::optional<Incarnation> begun,
+                    std::uint64_t handle);
+  /// The session of this node that serves now. None: it has ended; or this is a lone node.
+  Incarnation session() const { return cluster_ ? cluster_->served.load() : Incarnation{}; }
   Result<SpaceInfo> space_of_cluster();
+  bool note_log_error(const Error& error);
   std::uint64_t end_dead_sessions();
   std::uint64_t maintain_cluster();  ///< one step; returns when the next is due
   Status follow_segments();
@@ -194,6 +209,24 @@ class EngineImpl final : public Engine {
   Status get_on_with_members() const;
   std::uint64_t look_at_members();  ///< one step; returns when the next is due
   std::uint64_t give_way(const std::string& why);
+  Status meet_members();   ///< reads who is up, and says to the transport where
+  bool is_missed() const;  ///< some member does not reach this node
+
+  // engine_rejoin.cc
+  /// Part of apply_entry().
+  void note_own_end(const Transaction& transaction);
+  void note_lost_lock(InodeId inode, LockKind kind);
+  void note_session_end();
+  std::uint64_t rejoin_step();  ///< returns when the next is due
+  Status rejoin();
+  Status keep_log();
+  void forget_lost_pages();
+  Status drop_lost_bytes();
+  Status drop_lost_bytes(LiveInode& live, bool always);
+  Status note_lost_files();
+  void let_go_segments();
+  Status seal_let_go();
+  Status seal_former(SegmentId segment);
 
   // engine_snapshot.cc
   Status reach_log();                      ///< the catalog is one that can follow it
@@ -278,6 +311,7 @@ class EngineImpl final : public Engine {
   /// What was written since, so that nothing is dirty while `lock`, of its mutex, is held on. Its
   /// flush_mutex is held.
   Status commit_late_bytes(const LiveInodePtr& live, std::unique_lock<std::shared_mutex>& lock);
+  Status may_flush() const;
   Status flush_older_than(std::uint64_t dirty_since_ns);
   Status flush_everything();  ///< also waits for flushes that others have begun
   std::vector<LiveInodePtr> take_dirty(std::uint64_t dirty_since_ns);
@@ -302,7 +336,8 @@ class EngineImpl final : public Engine {
   Status clean_for(std::uint64_t bytes);
   Result<std::uint64_t> bytes_in_extents(InodeId inode, std::uint64_t offset, std::uint64_t length);
   Result<std::uint64_t> clone_once(InodeId source, std::uint64_t source_offset, InodeId target,
-                                   std::uint64_t target_offset, std::uint64_t length);
+                                   std::uint64_t target_offset, std::uint64_t length,
+                                   std::optional<Incarnation> begun);
   void follow_reservations();  ///< the store's reservation follows the catalog's reserved bytes
 
   // engine_disk.cc
@@ -378,6 +413,8 @@ class EngineImpl final : public Engine {
   std::unique_ptr<ClusterParts> cluster_;  // last of the rooms; null on a lone node
 
   std::function<void()> wakeup_;
+  std::mutex forget_mutex_;  // a leaf
+  std::function<void(InodeId)> forget_pages_;
   std::atomic<bool> closed_ = false, failed_ = false, replaying_ = true;
   mutable std::mutex failure_mutex_;
   std::optional<Error> failure_;
@@ -387,7 +424,7 @@ class EngineImpl final : public Engine {
   std::atomic<std::uint64_t> size_now_;
   std::atomic<bool> disk_is_full_ = false, lacks_inodes_ = false;
   std::atomic<bool> serving_ = false;  // recovery is over
-  std::string disk_told_;                                     // background thread only
+  std::string disk_told_;              // background thread only
 
   std::mutex results_mutex_;
   std::unordered_map<Position, Result<std::vector<CommandResult>>>
@@ -426,8 +463,7 @@ class EngineImpl final : public Engine {
   struct Counts {
     std::atomic<std::uint64_t> read_bytes = 0, written_bytes = 0, page_hits = 0, page_misses = 0,
                                buffer_hit_pages = 0, syncs = 0, flushes = 0, checkpoints = 0,
-                               inline_bytes = 0, cleaned_segments = 0, errors = 0,
-                               leases_lost = 0;
+                               inline_bytes = 0, cleaned_segments = 0, errors = 0, leases_lost = 0;
   };
   Counts counts_;
   const std::unique_ptr<Admin> admin_;

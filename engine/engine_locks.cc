@@ -21,6 +21,7 @@ void EngineImpl::start_lock_tasks() {
   // Two threads, so that no answer waits for another one's commit.
   tasks.start("lock-answers", [this] {
     if (failed_) cluster_->lock_waits.fail_all(Code::kIo);
+    if (cluster_->session.is_out()) cluster_->lock_waits.session_ended();
     if (auto ended = cluster_->lock_waits.take_ended(kIdle)) answer_lock(*ended);
     return clock_.boot_ns();
   });
@@ -37,7 +38,10 @@ void EngineImpl::answer_lock(const LockWaits::Ended& ended) {
   LockAnswer answer;
   answer.interrupted = ended.interrupted;
   answer.status = ended.status;
+  const Incarnation granted = session();
   if (answer.status && !answer.interrupted) answer.status = may_answer();
+  if (answer.status && !answer.interrupted && session() != granted)
+    answer.status = Error(Code::kIo, "the lock was lost with the session");
   answer.pages_may_be_old = !cluster_->handles.has_right_pages(ended.inode);
   ended.done(answer);
 }
@@ -78,11 +82,15 @@ void EngineImpl::lock(std::uint64_t request, const LockRange& range, LockType ty
   const AcquireLockCommand command{range.inode, range.kind, type,      range.owner,
                                    range.start, range.end,  range.pid, wait};
   LockWaits& waits = cluster_->lock_waits;
+  const Status may = may_answer();
+  const Incarnation asked = session();
   if (!waits.send(request, command)) return;
+  if (!may) return waits.returned(request, may);
   if (waits.owes(range.inode, range.kind, range.owner))
     return waits.returned(request, Error(Code::kTimeout, "an earlier lock is not given back yet"));
-  const auto sent = cluster_->session.commit(
-      Transaction{{command}}, [&](std::uint64_t number) { waits.numbered(request, number); });
+  const auto sent =
+      cluster_->session.commit(Transaction{{command}}, asked,
+                               [&](std::uint64_t number) { waits.numbered(request, number); });
   const Status status = !sent ? Status(sent.error()) : sent->front().status;
   waits.returned(request, status);
 }

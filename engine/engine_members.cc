@@ -25,7 +25,7 @@ Status EngineImpl::refresh_members() {
   self = {};
   self.id = seams.node;
   self.name = seams.node_name;
-  self.incarnation = seams.incarnation;
+  self.incarnation = cluster_->session.incarnation();
   self.addresses = seams.addresses;
   self.rack = seams.rack;
   self.capacity_bytes = superblock_.size_bytes;
@@ -36,12 +36,17 @@ Status EngineImpl::refresh_members() {
   cluster_->is_amiss = CutJudge::concerns(*cluster_->membership.map(), self);
   if (cluster_->is_amiss) self.beat = ++cluster_->beat;
   KVSYNCFS_TRY(cluster_->membership.announce(self, cluster_->log.lease(), until_ns));
-  KVSYNCFS_TRY(cluster_->membership.refresh(until_ns));
+  return meet_members();
+}
+
+Status EngineImpl::meet_members() {
+  ClusterSeams& seams = cluster_->seams;
+  KVSYNCFS_TRY(cluster_->membership.refresh(clock_.boot_ns() + options_.timeout_ns / 3));
   for (const Member& member : cluster_->membership.map()->members) {
     auto& known = cluster_->addresses[member.id];
     if (member.id == seams.node || known == member.addresses) continue;
     known = member.addresses;
-    if (const Status fits = get_on(self, member); !fits)
+    if (const Status fits = get_on(cluster_->self, member); !fits)
       options_.warn("not to be a node beside this one: " + describe(fits.error()));
     KVSYNCFS_TRY(seams.transport.set_peer(member.id, member.addresses));
   }
@@ -92,8 +97,12 @@ std::uint64_t EngineImpl::look_at_members() {
   if (cluster_->catalog_is_wrong.exchange(false)) {
     if (const Status status = doubt_catalog(); !status)
       options_.warn("the catalog of this store is wrong: " + describe(status.error()));
-    return give_way("its catalog is not that of most nodes");
+    const std::uint64_t due_ns = give_way("its catalog is not that of most nodes");
+    // It must not join again with this one.
+    static_cast<void>(fail(Error(Code::kCorrupt, "the catalog is not that of most nodes")));
+    return due_ns;
   }
+  if (cluster_->session.is_out()) return rejoin_step();
   if (const Status status = refresh_members(); !status)
     options_.warn("members of the cluster: " + describe(status.error()));
   else if (cluster_->cuts.look(*cluster_->membership.map(), clock_.boot_ns()))
@@ -108,6 +117,7 @@ std::uint64_t EngineImpl::give_way(const std::string& why) {
   const std::uint64_t lease_ns =
       static_cast<std::uint64_t>(cluster_->seams.lease_ttl_s) * 1'000'000'000;
   cluster_->log.give_way(why);
+  note_session_end();
   cluster_->gave_way = true;
   return clock_.boot_ns() + lease_ns / 10;
 }
@@ -131,6 +141,15 @@ Status EngineImpl::get_on_with_members() const {
                fmt::format("node {} is of a later version, which this one of version {} cannot be "
                            "beside",
                            map->newer.front(), cluster_->self.version));
+}
+
+bool EngineImpl::is_missed() const {
+  const NodeId self = cluster_->seams.node;
+  const auto map = cluster_->membership.map();
+  return std::any_of(map->members.begin(), map->members.end(), [self](const Member& member) {
+    const auto& unreached = member.unreached;
+    return member.id != self && std::binary_search(unreached.begin(), unreached.end(), self);
+  });
 }
 
 /// Before it joins: from then on the others wait for its word. One that has just died is a member

@@ -91,7 +91,7 @@ void EngineImpl::follow_reservations() {
 }
 
 Result<Inode> EngineImpl::set_attributes(InodeId inode, const AttributeChange& change) {
-  KVSYNCFS_TRY(admit_change());
+  KVSYNCFS_ASSIGN(const auto begun, begin_change());
   if (change.size && *change.size > kFileSizeMax) return Code::kFileTooBig;
   SetAttrCommand command{inode,
                          change.mode,
@@ -114,7 +114,7 @@ Result<Inode> EngineImpl::set_attributes(InodeId inode, const AttributeChange& c
     std::unique_lock lock(live->mutex);
     if (change.size) KVSYNCFS_TRY(load_size(*live));
     if (change.size && !command.mtime) command.mtime = command.time;
-    KVSYNCFS_TRY(commit_one(std::move(command)));
+    KVSYNCFS_TRY(commit_one(std::move(command), begun));
     live->mtime.reset();
     if (change.size) {
       live->dirty.drop(*change.size, kFileSizeMax);
@@ -133,7 +133,7 @@ Result<Inode> EngineImpl::set_attributes(InodeId inode, const AttributeChange& c
 
 Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t length,
                             AllocateMode mode) {
-  KVSYNCFS_TRY(admit_change());
+  KVSYNCFS_ASSIGN(const auto begun, begin_change());
   if (length == 0) return Code::kInvalid;
   if (offset > kFileSizeMax || length > kFileSizeMax - offset) return Code::kFileTooBig;
   const bool reserves = mode != AllocateMode::kPunchHole;
@@ -153,7 +153,7 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
   KVSYNCFS_TRY(load_size(*live));
   if (!keeps_bytes) KVSYNCFS_TRY(commit_late_bytes(live.pointer(), lock));
   AllocateCommand command{inode, offset, length, mode, clock_.now()};
-  KVSYNCFS_TRY(commit_one(std::move(command)));
+  KVSYNCFS_TRY(commit_one(std::move(command), begun));
   live->mtime.reset();
   if (!keeps_bytes) live->dirty.drop(offset, offset + length);
   if (!keeps_size) live->size = std::max(live->size, offset + length);
@@ -175,20 +175,21 @@ Result<std::uint64_t> EngineImpl::bytes_in_extents(InodeId inode, std::uint64_t 
 Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t source_offset,
                                               InodeId target, std::uint64_t target_offset,
                                               std::uint64_t length) {
-  KVSYNCFS_TRY(admit_change());
+  KVSYNCFS_ASSIGN(const auto begun, begin_change());
   if (target_offset > kFileSizeMax || length > kFileSizeMax - target_offset)
     return Code::kFileTooBig;
-  auto cloned = clone_once(source, source_offset, target, target_offset, length);
+  auto cloned = clone_once(source, source_offset, target, target_offset, length, begun);
   if (cloned || cloned.error().code != Code::kNoSpace) return cloned;
   // As for a write: dirty bytes may be overwrites, whose old bytes die when they are flushed.
   look_at_disk();
   KVSYNCFS_TRY(flush_everything());
-  return clone_once(source, source_offset, target, target_offset, length);
+  return clone_once(source, source_offset, target, target_offset, length, begun);
 }
 
 Result<std::uint64_t> EngineImpl::clone_once(InodeId source, std::uint64_t source_offset,
                                              InodeId target, std::uint64_t target_offset,
-                                             std::uint64_t length) {
+                                             std::uint64_t length,
+                                             std::optional<Incarnation> begun) {
   const LiveUse from(live_, source), to(live_, target);
   std::vector<LiveInodePtr> both{from.pointer(), to.pointer()};
   FlushLocks locks(both);
@@ -214,7 +215,8 @@ Result<std::uint64_t> EngineImpl::clone_once(InodeId source, std::uint64_t sourc
   std::unique_lock lock(to->mutex);
   KVSYNCFS_TRY(load_size(*to));
   KVSYNCFS_TRY(commit_one(
-      CloneRangeCommand{source, target, source_offset, target_offset, length, clock_.now()}));
+      CloneRangeCommand{source, target, source_offset, target_offset, length, clock_.now()},
+      begun));
   to->dirty.drop(target_offset, target_offset + length);
   to->mtime.reset();
   to->size = std::max(to->size, target_offset + length);

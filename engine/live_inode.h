@@ -32,6 +32,8 @@ struct LiveInode {
   bool loaded = false;  ///< `size` is right (read from the catalog under `mutex`)
   /// Another node changed the file's bytes or size: `size` has to be looked up again.
   std::atomic<bool> changed_elsewhere = false;
+  /// It did so while bytes of this node waited: a later session of this node must not bring them.
+  std::atomic<bool> overtaken = false;
   bool gone = false;                 ///< the inode was reclaimed
   std::uint64_t size = 0;            ///< bytes, with what is dirty
   std::optional<Timestamp> mtime;    ///< of writes that no transaction carries yet
@@ -44,6 +46,8 @@ struct LiveInode {
 
   /// Where its bytes on their way end.
   std::uint64_t end_of_bytes() const { return std::max(dirty.end(), flushing.end()); }
+  /// Without its mutex: some are on their way, or were a moment ago.
+  bool has_bytes() const { return counted_bytes != 0; }
   bool clean() const { return dirty.empty() && flushing.empty() && !mtime; }
 };
 

@@ -45,6 +45,7 @@ void LockWaits::returned(std::uint64_t request, const Status& status) {
   Request& r = it->second;
   // What only misses an acknowledgement is decided all the same.
   if (r.state == State::kDecided) return end(it, r.verdict, false);
+  if (r.number == 0) return end(it, status, false);  // the log never got it
   ended_.push_back({std::exchange(r.done, {}), r.command.inode, status, false});
   r.is_cancelled = true;
   ended_changed_.notify_one();
@@ -72,6 +73,16 @@ void LockWaits::fail_all(const Error& error) {
   std::lock_guard lock(mutex_);
   owed_.clear();
   while (!requests_.empty()) end(requests_.begin(), error, false);
+}
+
+void LockWaits::session_ended() {
+  std::lock_guard lock(mutex_);
+  owed_.clear();
+  for (auto it = requests_.begin(); it != requests_.end();) {
+    const auto request = it++;
+    if (request->second.state == State::kBegun) continue;
+    end(request, Error(Code::kIo, "the session that asked for the lock has ended"), false);
+  }
 }
 
 bool LockWaits::owes(InodeId inode, LockKind kind, std::uint64_t owner) const {

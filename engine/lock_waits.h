@@ -44,6 +44,8 @@ class LockWaits {
   bool is_on_its_way(InodeId inode, LockKind kind, std::uint64_t owner) const;
   /// The session is over: all get this answer, nothing is owed.
   void fail_all(const Error& error);
+  /// Another one may follow: those that were sent in it get kIo, nothing is owed.
+  void session_ended();
 
   /// What the owner held there is still to be given back: no new lock of it may be taken meanwhile.
   bool owes(InodeId inode, LockKind kind, std::uint64_t owner) const;

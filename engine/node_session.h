@@ -1,5 +1,6 @@
 // This node's session in the log of a cluster: its changes with their request numbers, the
-// acknowledgements that they wait for (P2), its lease, and the end of sessions of others.
+// acknowledgements that they wait for (P2), its lease, and the end of sessions of others. A node
+// whose session has ended is *out* until it begins another one.
 //
 // A change returns when it is applied here and every session that lived at its position has
 // acknowledged it or has ended. Thread: any, save where said. Locks: order_mutex_ over the
@@ -29,12 +30,26 @@ class NodeSession {
   /// log is being followed. Errors: those of the log.
   Status join();
 
-  /// Errors: those of EtcdLog::append; kTimeout also where an acknowledgement is missing (the
-  /// change has happened then).
+  /// The session has ended: from now on changes and answers fail or wait, until reopen().
+  void ended();
+  bool is_out() const { return out_ns_ != 0; }
+  /// After EtcdLog::rejoin(): as join(), for the next session. Thread: that of reopen(). Errors:
+  /// those of join().
+  Status rejoin(Incarnation incarnation);
+  /// Changes and answers go on.
+  void reopen() { out_ns_ = 0; }
+  /// Of the present session, or of the last.
+  Incarnation incarnation() const { return {incarnation_.load()}; }
+
+  /// Errors: those of EtcdLog::append but kFenced; kTimeout also where an acknowledgement is
+  /// missing (the change has happened then), where the session ended meanwhile (it may have
+  /// happened), while the node is out, and where another session than `wanted` is lived by now.
   /// `numbered` is told the request's number before it is queued, perhaps several times; it calls
   /// nothing of the log.
   using Numbered = std::function<void(std::uint64_t request)>;
-  Result<std::vector<CommandResult>> commit(Transaction transaction, const Numbered& numbered = {});
+  Result<std::vector<CommandResult>> commit(Transaction transaction,
+                                            std::optional<Incarnation> wanted = {},
+                                            const Numbered& numbered = {});
 
   /// The log's applier tells of each entry, in order. Thread: one at a time.
   void applied(Position position, const Transaction& transaction,
@@ -59,12 +74,10 @@ class NodeSession {
   /// Changes of this node that wait for others, now.
   std::uint64_t unacknowledged() const { return acknowledgements_.waiting(); }
 
-  /// The catalog here is as good as anybody's. Waits for the lease to be renewed. Errors: kTimeout,
-  /// kFenced.
+  /// The catalog here is as good as anybody's.
+  bool is_proved() const { return !is_out() && log_.lease_is_valid(); }
+  /// Waits for that: for the lease to be renewed, or for the next session. Errors: kTimeout.
   Status may_answer();
-
-  /// The session has ended for good: nobody waits for its lease any more.
-  void ended() { ended_ = true; }
 
   /// Ends sessions whose lease is gone, of those that are awaited or that `is_down` names. Thread:
   /// one at a time.
@@ -80,8 +93,10 @@ class NodeSession {
   };
   using SlotPtr = std::shared_ptr<Slot>;
 
-  Result<EtcdLog::Ticket> submit(Transaction& transaction, const SlotPtr& slot,
-                                 const Numbered& numbered, const Deadline& until);
+  Result<EtcdLog::Ticket> submit(Transaction& transaction, std::optional<Incarnation> wanted,
+                                 const SlotPtr& slot, const Numbered& numbered,
+                                 const Deadline& until);
+  void forget(std::uint64_t request, const SlotPtr& slot);
   static std::string end_entry(NodeId node, Incarnation incarnation);
 
   EtcdLog& log_;
@@ -89,15 +104,16 @@ class NodeSession {
   Clock& clock_;
   const NodeId node_;
   const std::string name_;
-  const Incarnation incarnation_;
+  std::atomic<std::uint64_t> incarnation_;
   const std::uint64_t timeout_ns_;
   const std::uint32_t lease_ms_;
 
-  std::atomic<bool> ended_ = false;
+  std::atomic<std::uint64_t> out_ns_ = 0;  // since when it is out; 0: it is not
   std::mutex order_mutex_;
   std::uint64_t request_ = 0;
   std::mutex slots_mutex_;
-  std::unordered_map<std::uint64_t, SlotPtr> slots_;  // by request, of those that wait
+  /// By request, of those that wait; one of a former session may be there until the next's comes.
+  std::unordered_map<std::uint64_t, SlotPtr> slots_;
 
   Acknowledgements acknowledgements_;
   Acknowledger acknowledger_;

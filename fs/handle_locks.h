@@ -7,7 +7,6 @@
 // has not come is dropped when the handle is released. Thread: any.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <set>
@@ -20,8 +19,6 @@ namespace kvsyncfs {
 
 class HandleLocks {
  public:
-  /// For a new handle; never given again.
-  std::uint64_t new_handle() { return ++last_; }
   /// To be said before the lock is asked for.
   void took(std::uint64_t handle, InodeId inode, std::uint64_t owner) {
     std::lock_guard lock(mutex_);
@@ -52,7 +49,6 @@ class HandleLocks {
  private:
   using File = std::pair<InodeId, std::uint64_t>;  // and owner
 
-  std::atomic<std::uint64_t> last_ = 0;
   std::mutex mutex_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_handle_;  // handle, owner
   std::set<std::pair<File, std::uint64_t>> by_file_;             // of the same

@@ -168,6 +168,9 @@ Result<std::unique_ptr<Session>> Session::mount(Face& face, const MountOptions& 
   session->timeout_ = std::chrono::seconds(options.timeout_s);
   face.session = session.get();
   session->late_replies_ = face.late_replies;
+  face.engine.set_forget_pages([session = session.get(), gate = face.late_replies](InodeId inode) {
+    gate->enter([&] { session->forget_pages(inode); });
+  });
   session->session_ = fuse_session_new(&args, &ops, sizeof ops, &face);
   fuse_opt_free_args(&args);
   if (!session->session_)

@@ -154,6 +154,8 @@ class Catalog {
   virtual Result<std::optional<OrphanRecord>> orphan(InodeId id) const = 0;
   /// Empty: none. F_GETLK is first_conflict() of it (locks.h).
   virtual Result<LockTable> locks(InodeId id, LockKind kind) const = 0;
+  /// Tables with a lock, or a wait for one, of the session.
+  virtual Result<std::vector<std::pair<InodeId, LockKind>>> locked_by(SessionId session) const = 0;
   /// Those that no session holds, at most `count_max`. Slow: reads all orphans.
   virtual Result<std::vector<InodeId>> reclaimable_orphans(std::size_t count_max) const = 0;
   virtual CatalogTotals totals() const = 0;

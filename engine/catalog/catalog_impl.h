@@ -46,6 +46,9 @@ class RocksCatalog final : public Catalog {
   Result<LockTable> locks(InodeId id, LockKind kind) const override {
     return tables_->locks(id, kind);
   }
+  Result<std::vector<std::pair<InodeId, LockKind>>> locked_by(SessionId session) const override {
+    return tables_->locked_by(session);
+  }
   Result<std::optional<OrphanRecord>> orphan(InodeId id) const override {
     return tables_->orphan(id);
   }

@@ -27,11 +27,13 @@ enum class PeerRequest : std::uint16_t {
 };
 
 /// The sender applied everything up to here. With the digest of its catalog's history at an earlier
-/// place (catalog.h, HistoryDigest); position 0: at none.
+/// place (catalog.h, HistoryDigest); position 0: at none. `incarnation`: of the
+/// session that speaks; the connection may be older than that.
 struct Acknowledge {
   Position position;
   Position history_position;
   std::uint32_t history_digest = 0;
+  Incarnation incarnation = {};
   bool operator==(const Acknowledge&) const = default;
 };
 /// A batch of a segment, by the page of its checksum page.

@@ -118,6 +118,17 @@ Status SegmentWriter::finish(SegmentId id) {
   return segment_ && segment_->id() == id ? seal() : Status{};
 }
 
+SegmentId SegmentWriter::let_go() {
+  std::lock_guard lock(mutex_);
+  if (!segment_) return kNoSegment;
+  const SegmentId id = segment_->id();
+  index_.release(segment_);
+  segment_.reset();
+  ending_ = false;
+  space_.set_left(stream_, 0);
+  return id;
+}
+
 Status SegmentWriter::write_batch() {
   StoreOptions::Shipment shipment;
   if (options_.ship) shipment = options_.ship(segment_->id(), next_page_, builder_.pieces());

@@ -28,6 +28,8 @@ class SegmentWriter {
   Result<std::vector<Placed>> append(std::span<const Bytes> runs);
   /// Seals the segment if it is this stream's open one. Errors: those of the hooks.
   Status finish(SegmentId id);
+  /// It has no open segment any more; returns the one that it had, or kNoSegment.
+  SegmentId let_go();
 
  private:
   struct Waiting {  ///< an append; on its caller's stack

@@ -87,6 +87,13 @@ Status SegmentStoreImpl::finish(SegmentId id) {
   return cleaner_.finish(id);
 }
 
+std::vector<SegmentId> SegmentStoreImpl::let_go() {
+  std::vector<SegmentId> open;
+  for (SegmentWriter* writer : {&user_, &cleaner_})
+    if (const SegmentId segment = writer->let_go(); segment != kNoSegment) open.push_back(segment);
+  return open;
+}
+
 Status SegmentStoreImpl::remove(SegmentId id) {
   replicas_.forget(id);
   const SegmentIndex::Taken taken = index_.take(id);

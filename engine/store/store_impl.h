@@ -42,6 +42,7 @@ class SegmentStoreImpl final : public SegmentStore {
   Status check_file(SegmentId id) const override;
   Result<std::uint64_t> batch_end(SegmentId id, std::uint64_t length) override;
   Status finish(SegmentId id) override;
+  std::vector<SegmentId> let_go() override;
   std::uint64_t free_bytes() const override { return space_.free_bytes(); }
   StoreCounters counters() const override;
 

@@ -81,7 +81,8 @@ struct Acknowledger::State {
   };
   Transport& transport;
   Clock& clock;
-  std::mutex mutex;
+  Incarnation incarnation;
+  std::mutex mutex;  // guards the rest, and `incarnation`
   bool stopped = false;
   std::map<NodeId, Debt> debts;
   std::function<Acknowledge(Position)> compose = [](Position position) {
@@ -94,8 +95,13 @@ namespace {
 constexpr std::uint64_t kAcknowledgeTimeoutNs = 1'000'000'000;
 }
 
-Acknowledger::Acknowledger(Transport& transport, Clock& clock)
-    : state_(new State{transport, clock, {}, false, {}}) {}
+Acknowledger::Acknowledger(Transport& transport, Clock& clock, Incarnation incarnation)
+    : state_(new State{transport, clock, incarnation, {}, false, {}}) {}
+
+void Acknowledger::begin(Incarnation incarnation) {
+  std::lock_guard lock(state_->mutex);
+  state_->incarnation = incarnation;
+}
 
 void Acknowledger::carry(std::function<Acknowledge(Position)> compose,
                          std::function<void()> is_wrong) {
@@ -136,18 +142,19 @@ void Acknowledger::send() {
 
 void Acknowledger::send_to(const std::shared_ptr<State>& state, NodeId node) {
   Call call;
-  Position position;
+  Acknowledge word;
   {
     std::lock_guard lock(state->mutex);
     State::Debt& debt = state->debts[node];
     if (state->stopped || debt.on_its_way || debt.owed <= debt.told) return;
     debt.on_its_way = true;
-    position = debt.owed;
-    call.head = encode(state->compose(position));
+    word = state->compose(debt.owed);
+    word.incarnation = state->incarnation;
   }
   call.kind = static_cast<std::uint16_t>(PeerRequest::kAcknowledge);
+  call.head = encode(word);
   call.deadline_ns = state->clock.boot_ns() + kAcknowledgeTimeoutNs;
-  call.done = [state, node, position](const Result<Reply>& result) {
+  call.done = [state, node, position = word.position](const Result<Reply>& result) {
     {
       std::lock_guard lock(state->mutex);
       State::Debt& debt = state->debts[node];

@@ -58,13 +58,15 @@ class Acknowledgements {
 /// under way keeps its inside.
 class Acknowledger {
  public:
-  Acknowledger(Transport& transport, Clock& clock);
+  Acknowledger(Transport& transport, Clock& clock, Incarnation incarnation);
   ~Acknowledger();
 
   /// What goes along with each acknowledgement, and who is told when a peer says that this node's
   /// catalog is wrong (kFenced). Before the first is sent. Both are called from any thread, under
   /// a lock, and not after the end of this object.
   void carry(std::function<Acknowledge(Position)> compose, std::function<void()> is_wrong);
+  /// From now on it speaks for the next session of this node.
+  void begin(Incarnation incarnation);
   /// Changes of `node` up to `position` are applied here.
   void owe(NodeId node, Position position);
   /// Who has been owed one for so long, and got none meanwhile.

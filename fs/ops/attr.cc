@@ -36,8 +36,10 @@ bool kills_setgid(Op& op, InodeId inode) {
 }
 
 void set_attributes(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
-                    fuse_file_info*) {
+                    fuse_file_info* fi) {
   Op op(req, OpKind::kSetattr);
+  if (const Status mine = op.engine().check_change(id(ino), fi != nullptr ? fi->fh : 0); !mine)
+    return op.error(mine.error());
   AttributeChange change;
   const auto asked = [to_set](int bit) { return (to_set & bit) != 0; };
   if (asked(FUSE_SET_ATTR_MODE)) change.mode = attr->st_mode;

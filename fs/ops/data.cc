@@ -16,7 +16,7 @@ namespace {
 /// the kernel would ask for the file's attributes before each read.
 Status open_in_cluster(Face& face, InodeId inode, fuse_file_info& fi) {
   KVSYNCFS_ASSIGN(const bool keep, face.engine.open_handle(inode));
-  fi.fh = face.handle_locks.new_handle();
+  fi.fh = face.engine.next_handle();
   fi.keep_cache = keep;
   fi.direct_io =
       (fi.flags & O_APPEND) != 0 || (face.maps_direct_files && (fi.flags & O_DIRECT) != 0);
@@ -56,6 +56,8 @@ void create_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mod
 
 void read_file(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info* fi) {
   Op op(req, OpKind::kRead);
+  if (const Status mine = op.engine().check_handle(id(ino), fi->fh); !mine)
+    return op.error(mine.error());
   PooledBuffer buffer(op.face().read_buffers);
   size = std::min(size, kReadSizeMax);
   const auto got =
@@ -70,9 +72,12 @@ void write_file(fuse_req_t req, fuse_ino_t ino, fuse_bufvec* in, off_t offset, f
   // Splicing is off, so that libfuse hands over the one buffer that it read the
   // request into.
   if (in->count != 1 || (in->buf[0].flags & FUSE_BUF_IS_FD) != 0) return op.error(EIO);
+  if (const Status mine = op.engine().check_change(id(ino), fi->fh); !mine)
+    return op.error(mine.error());
   const Bytes bytes(static_cast<const std::byte*>(in->buf[0].mem) + in->off,
                     in->buf[0].size - in->off);
   WriteOptions options;
+  options.handle = fi->fh;
   // Pages that the kernel writes back for mmap have a place of their own, also
   // on such a handle.
   options.append = (fi->flags & O_APPEND) != 0 && !fi->writepage;
@@ -95,7 +100,8 @@ void flush_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   // A process that closes any descriptor of a file loses all its locks on it.
   op.face().handle_locks.flushed(fi->fh, id(ino), fi->lock_owner);
   op.engine().drop_locks(id(ino), LockKind::kPosix, fi->lock_owner);
-  op.done(flushed);
+  const Status kept = op.engine().check_bytes(id(ino), fi->fh);  // said once, so it goes first
+  op.done(kept ? flushed : kept);
 }
 
 void release_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
@@ -109,9 +115,11 @@ void release_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.done({});
 }
 
-void sync_file(fuse_req_t req, fuse_ino_t ino, int, fuse_file_info*) {
+void sync_file(fuse_req_t req, fuse_ino_t ino, int, fuse_file_info* fi) {
   Op op(req, OpKind::kFsync);
-  op.done(op.engine().sync(id(ino)));
+  const Status synced = op.engine().sync(id(ino));
+  const Status kept = op.engine().check_bytes(id(ino), fi->fh);
+  op.done(kept ? synced : kept);
 }
 
 }  // namespace

@@ -55,10 +55,18 @@ void acquire(Op& op, const LockRange& range, LockType type, bool wait) {
   engine.lock(request, range, type, wait);
 }
 
+/// One that was lost meanwhile was no lock to the end.
+Status unlock(Engine& engine, const LockRange& range, const fuse_file_info& fi) {
+  KVSYNCFS_TRY(engine.unlock(range));
+  return engine.check_handle(range.inode, fi.fh);
+}
+
 void set_lock(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, struct flock* lock, int sleep) {
   Op op(req, OpKind::kSetlk);
   const LockRange range = range_of(ino, *fi, *lock);
-  if (lock->l_type == F_UNLCK) return op.done(op.engine().unlock(range));
+  if (lock->l_type == F_UNLCK) return op.done(unlock(op.engine(), range, *fi));
+  if (const Status mine = op.engine().check_change(range.inode, fi->fh); !mine)
+    return op.error(mine.error());
   op.face().handle_locks.took(fi->fh, id(ino), range.owner);
   acquire(op, range, type_of(*lock), sleep != 0);
 }
@@ -85,7 +93,9 @@ void lock_file(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, int what) {
   range.inode = id(ino);
   range.kind = LockKind::kFlock;
   range.owner = fi->fh;  // the kernel's name for it may come again before RELEASE has come
-  if ((what & LOCK_UN) != 0) return op.done(op.engine().unlock(range));
+  if ((what & LOCK_UN) != 0) return op.done(unlock(op.engine(), range, *fi));
+  if (const Status mine = op.engine().check_change(range.inode, fi->fh); !mine)
+    return op.error(mine.error());
   const LockType type = (what & LOCK_EX) != 0 ? LockType::kExclusive : LockType::kShared;
   acquire(op, range, type, (what & LOCK_NB) == 0);
 }

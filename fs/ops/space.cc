@@ -36,8 +36,10 @@ Status clear_privileges_of_user(Op& op, InodeId inode) {
 }
 
 void allocate(fuse_req_t req, fuse_ino_t ino, int flags, off_t offset, off_t length,
-              fuse_file_info*) {
+              fuse_file_info* fi) {
   Op op(req, OpKind::kFallocate);
+  if (const Status mine = op.engine().check_change(id(ino), fi->fh); !mine)
+    return op.error(mine.error());
   const auto mode = to_mode(flags);
   if (!mode) return op.error(EOPNOTSUPP);
   Status done = op.engine().allocate(id(ino), static_cast<std::uint64_t>(offset),
@@ -46,10 +48,14 @@ void allocate(fuse_req_t req, fuse_ino_t ino, int flags, off_t offset, off_t len
   op.done(done);
 }
 
-void copy_range(fuse_req_t req, fuse_ino_t source, off_t source_offset, fuse_file_info*,
-                fuse_ino_t target, off_t target_offset, fuse_file_info*, std::size_t length,
+void copy_range(fuse_req_t req, fuse_ino_t source, off_t source_offset, fuse_file_info* from,
+                fuse_ino_t target, off_t target_offset, fuse_file_info* to, std::size_t length,
                 int flags) {
   Op op(req, OpKind::kCopyFileRange);
+  if (const Status mine = op.engine().check_change(id(target), to->fh); !mine)
+    return op.error(mine.error());
+  if (const Status mine = op.engine().check_handle(id(source), from->fh); !mine)
+    return op.error(mine.error());
   if (flags != 0) return op.error(EINVAL);
   // The reply has 32 bits for the count; the caller asks again for the rest.
   constexpr std::uint64_t kReplyMax = 1u << 30;

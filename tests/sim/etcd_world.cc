@@ -209,7 +209,10 @@ void EtcdWorld::open(Node& node) {
     return;
   }
   node.log = std::move(*log);
-  if (before == 0) return;
+  if (before != 0) submit_own_end(node, before);
+}
+
+void EtcdWorld::submit_own_end(Node& node, std::uint64_t before) {
   Sent end{nullptr, "end " + session_name(node.name, before) + " own", {}};
   end.end_of = session_name(node.name, before);
   end.entry += std::to_string(names_);
@@ -276,7 +279,25 @@ void EtcdWorld::keep(Node& node) {
   node.keeping = true;
   const std::uint64_t next_ns = node.log->run_keep_alive();
   node.keeping = false;
-  if (next_ns == ~std::uint64_t{0} && depth_ == 1) crash(node);  // the daemon begins a new life
+  if (next_ns != ~std::uint64_t{0} || depth_ > 1) return;
+  if (node.watching || random_.one_in(2))
+    crash(node);  // the daemon begins a new life
+  else
+    rejoin(node);
+}
+
+/// The log goes on with the next session; what it cannot go on with ends it.
+void EtcdWorld::rejoin(Node& node) {
+  collect(node);
+  node.watching = node.keeping = true;
+  const std::uint64_t before = node.incarnation++;
+  const Status joined = node.log->rejoin(node.incarnation, [] { return Status{}; });
+  node.watching = node.keeping = false;
+  sessions_.push_back(session_name(node.name, node.incarnation));
+  if (!joined) return crash(node);
+  ++rejoined_;
+  if (node.applied.size() < node.log->last().value) fail(node.name + " joined without the log");
+  submit_own_end(node, before);
 }
 
 void EtcdWorld::trim(Node& node) {

@@ -39,6 +39,7 @@ class EtcdWorld {
 
   std::uint64_t entry_count() const { return truth_.size(); }
   std::uint64_t confirmed_count() const { return confirmed_; }
+  std::uint64_t rejoined_count() const { return rejoined_; }
   EtcdLogCounters counters() const { return counters_; }  ///< of logs that are gone
 
  private:
@@ -76,6 +77,8 @@ class EtcdWorld {
   void submit_end(Node& node);
   void follow(Node& node, std::uint64_t wait_ns);
   void keep(Node& node);
+  void rejoin(Node& node);
+  void submit_own_end(Node& node, std::uint64_t incarnation);
   void trim(Node& node);
   void collect(Node& node);
   void drive(Node& node);
@@ -93,7 +96,7 @@ class EtcdWorld {
   std::vector<std::string> truth_;       ///< [0] is position 1
   std::vector<std::string> sessions_;    ///< all that ever were, "node/incarnation"
   std::set<std::string> seen_, ended_, forbidden_;
-  std::uint64_t confirmed_ = 0;
+  std::uint64_t confirmed_ = 0, rejoined_ = 0;
   EtcdLogCounters counters_;
   struct Backup {
     std::shared_ptr<const SimEtcd::State> state;

@@ -65,6 +65,7 @@ EtcdLogImpl::EtcdLogImpl(EtcdClient& client, Clock& clock, EtcdLogOptions option
       clock_(clock),
       options_(std::move(options)),
       keys_(options_.volume, options_.generation),
+      incarnation_(options_.incarnation),
       session_key_(keys_.session(options_.node, options_.incarnation)) {}
 
 Status EtcdLogImpl::why_not_joined(const TxnReply& reply) const {
@@ -95,11 +96,17 @@ Status EtcdLogImpl::join() {
   lease_ttl_s_ = std::min(lease.ttl_s, options_.lease_ttl_s);
   const std::string life = keys_.life(options_.node);
   KVSYNCFS_ASSIGN(const RangeReply lives, client_.range(Range{life, {}}, until_ns));
+  const auto is_own = [&](const std::string& key) {
+    return std::find(own_lives_.begin(), own_lives_.end(), key) != own_lives_.end();
+  };
+  if (!own_lives_.empty() && (lives.items.empty() || !is_own(lives.items[0].value)))
+    return Error(Code::kStale, fmt::format("node {}: it lives elsewhere since", options_.node));
+  own_lives_.push_back(session_key_);
   // Keys of one length: they compare as their incarnations. One that comes again would be taken for
   // the session that has ended.
   if (!lives.items.empty() && lives.items[0].value >= session_key_)
     return Error(Code::kBusy, fmt::format("node {}: a life of incarnation {} or later was there",
-                                          options_.node, options_.incarnation));
+                                          options_.node, incarnation_));
   const std::string all = keys_.sessions(options_.node);
   Txn txn;
   txn.compares = {value_is(keys_.generation(), std::to_string(options_.generation)),
@@ -129,10 +136,7 @@ Status EtcdLogImpl::start(Position applied, Applier applier) {
     applier_ = std::move(applier);
     start_after_ = applied;
   }
-  const std::uint64_t until_ns = deadline(options_.timeout_ns);
-  Status read = resync();
-  while (!read && read.error().code == Code::kBusy && clock_.boot_ns() < until_ns) read = resync();
-  KVSYNCFS_TRY(read);
+  KVSYNCFS_TRY(read_to_the_end(deadline(options_.timeout_ns)));
   if (last() < applied)
     return fail(Error(Code::kCorrupt, fmt::format("the log ends at position {}, {} was applied "
                                                   "here: etcd went back",
@@ -140,6 +144,12 @@ Status EtcdLogImpl::start(Position applied, Applier applier) {
   std::lock_guard queue_lock(queue_mutex_);
   started_ = true;
   return {};
+}
+
+Status EtcdLogImpl::read_to_the_end(std::uint64_t until_ns) {
+  Status read = resync();
+  while (!read && read.error().code == Code::kBusy && clock_.boot_ns() < until_ns) read = resync();
+  return read;
 }
 
 Status EtcdLogImpl::sync(Position position) {
@@ -203,7 +213,7 @@ Status EtcdLogImpl::catch_up() {
 
 Error EtcdLogImpl::fail(Error error) {
   std::lock_guard lock(queue_mutex_);
-  if (!failure_) failure_ = std::move(error);
+  if (!failure_ || failure_->code == Code::kFenced) failure_ = std::move(error);
   lease_until_ns_.store(0, std::memory_order_release);
   for (const Ticket& ticket : queue_) ticket->result.emplace(*failure_);
   queue_.clear();

@@ -11,14 +11,14 @@
 // Every node watches the log and applies index + 1 and nothing else. What a watch does not give
 // (compaction, a slow or silent watch) is read from the batches themselves. A log that is behind
 // what was applied here, or that holds another batch in its place (etcd restored from a backup), is
-// refused: kCorrupt, for good. So is all after the session's end: kFenced.
+// refused: kCorrupt, for good. So is all after the session's end: kFenced, until rejoin().
 //
 // It starts no thread. One thread of the caller's calls run_watch() again and again, one
 // run_keep_alive() when it is due; appends are driven by the threads that wait for them.
 // Invariants: those of SharedLog, and: what append() or take() confirmed is in etcd's quorum, so
 // durable() is last(). Nothing of a session is in the log behind an entry that append_end() put
-// there for it. Locks: watch_mutex_ before apply_mutex_ before queue_mutex_; the applier runs under
-// apply_mutex_; no lock but watch_mutex_ is held over a call of etcd.
+// there for it. Locks: keeper_mutex_ before watch_mutex_ before apply_mutex_ before queue_mutex_;
+// the applier runs under apply_mutex_; no lock but the first two is held over a call of etcd.
 #pragma once
 
 #include <cstdint>
@@ -82,8 +82,9 @@ class EtcdLog : public SharedLog {
   /// Takes a lease and puts the session's key; every older session of the node ends with that, so
   /// nothing of a former life can be appended any more. Client and clock outlive the log.
   /// Errors: kInvalid (a name or size), kNotFormatted (no such volume), kStale (another
-  /// generation, or the node is barred), kBusy (the node begins another life elsewhere, or one of
-  /// its lives had this or a greater incarnation), those of EtcdClient.
+  /// generation, or the node is barred), kBusy (the node begins
+  /// another life elsewhere, or one of its lives had this or a greater incarnation), those of
+  /// EtcdClient.
   static Result<std::unique_ptr<EtcdLog>> open(etcd::EtcdClient& client, Clock& clock,
                                                EtcdLogOptions options);
 
@@ -136,6 +137,14 @@ class EtcdLog : public SharedLog {
   virtual void give_way(const std::string& why) = 0;
   /// Others need not wait for the lease's end. Errors: those of EtcdClient.
   virtual Status free_lease() = 0;
+  /// After kFenced: begins another session of the node, as open() does, and applies all that the
+  /// log has: of the former session nothing comes behind that. Whatever was under way of it ended
+  /// with kFenced. `before_reading` is called with the new lease. Errors: those of open(), start()
+  /// and `before_reading`, kTimeout; the log stays fenced, and the next try takes another
+  /// incarnation. kCorrupt and kStale are for good: the latter also where another object has begun
+  /// a life of the node since.
+  virtual Status rejoin(std::uint64_t incarnation,
+                        const std::function<Status()>& before_reading) = 0;
 
   /// Index of the last batch, by a linearizable read. Errors: those of EtcdClient, kCorrupt.
   virtual Result<std::uint64_t> tail() = 0;

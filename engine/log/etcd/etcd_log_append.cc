@@ -163,7 +163,7 @@ Txn EtcdLogImpl::compose(const Flight& flight) const {
         version_below(keys_.count(), static_cast<std::int64_t>(flight.base + options_.window)));
     if (!flight.end_of_session.empty())
       txn.compares.push_back(version_is(flight.end_of_session, 0));
-    const BatchName name{flight.base, options_.node, options_.incarnation, flight.number};
+    const BatchName name{flight.base, options_.node, incarnation_, flight.number};
     txn.success = {Put{keys_.batch(name), flight.value}, Put{keys_.count(), {}},
                    Range{keys_.count(), {}}};
     if (flight.before.index != 0)
@@ -199,7 +199,7 @@ void EtcdLogImpl::settle_success(const TxnReply& reply) {
     if (!reply.ranges.empty() && reply.ranges[0].items.size() == 1)
       index = static_cast<std::uint64_t>(reply.ranges[0].items[0].version);
     before = flight_->before;
-    key = keys_.batch({flight_->base, options_.node, options_.incarnation, flight_->number});
+    key = keys_.batch({flight_->base, options_.node, incarnation_, flight_->number});
     value = flight_->value;
     landed();
   }

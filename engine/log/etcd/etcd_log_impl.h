@@ -43,7 +43,7 @@ class EtcdLogImpl final : public EtcdLog {
  public:
   EtcdLogImpl(EtcdClient& client, Clock& clock, EtcdLogOptions options);
 
-  Status join();  ///< once, before all else
+  Status join();  ///< before all else; again by rejoin()
 
   Status start(Position applied, Applier applier) override;
   Result<Position> append(std::string_view entry) override;
@@ -79,6 +79,7 @@ class EtcdLogImpl final : public EtcdLog {
   std::int64_t lease() const override { return lease_; }
   void give_way(const std::string& why) override;
   Status free_lease() override;
+  Status rejoin(std::uint64_t incarnation, const std::function<Status()>& before_reading) override;
   Result<std::uint64_t> tail() override;
   std::uint64_t applied_index() const override { return index_.load(std::memory_order_acquire); }
   AppliedBatch last_batch() const override {
@@ -98,11 +99,14 @@ class EtcdLogImpl final : public EtcdLog {
   };
   enum class Applied { kDone, kOld, kGap };
 
+  Status read_to_the_end(std::uint64_t until_ns);
   std::uint64_t deadline(std::uint64_t timeout_ns) const { return clock_.boot_ns() + timeout_ns; }
   std::uint64_t request_deadline() const { return deadline(options_.request_timeout_ns); }
   Error fail(Error error);  ///< for good; every ticket gets it
   Status alive() const;
   Status why_not_joined(const TxnReply& reply) const;
+
+  Status become(std::uint64_t incarnation, std::uint64_t until_ns);
 
   // etcd_log_append.cc
   Result<Ticket> enqueue(std::string_view entry, std::string end_of_session);
@@ -144,7 +148,9 @@ class EtcdLogImpl final : public EtcdLog {
   Clock& clock_;
   const EtcdLogOptions options_;
   const LogKeys keys_;
-  const std::string session_key_;
+
+  /// Held over calls of etcd: the lease is renewed, or another session begins.
+  std::mutex keeper_mutex_;
 
   std::mutex watch_mutex_;  ///< one follower; guards the seven below
   std::unique_ptr<EtcdWatch> watch_;
@@ -180,7 +186,11 @@ class EtcdLogImpl final : public EtcdLog {
   std::uint64_t tail_ = 0, tail_ns_ = 0;  ///< an index not applied when it was told, since when
   EtcdLogCounters counters_;
 
-  std::int64_t lease_ = 0;  ///< both are join()'s and stay
+  /// The session; change while its lease is gone, nobody sends and the keeper's mutex is held.
+  std::uint64_t incarnation_;
+  std::string session_key_;
+  std::vector<std::string> own_lives_;  ///< keys of sessions that this object began, or tried to
+  std::atomic<std::int64_t> lease_{0};
   std::int64_t lease_ttl_s_ = 0;
   std::uint64_t renew_ns_ = 0;  ///< the keeper's
   std::atomic<std::uint64_t> lease_until_ns_{0};

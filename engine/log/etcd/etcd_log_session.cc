@@ -1,5 +1,6 @@
 // The session's lease, and the end of what the log holds.
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -15,6 +16,7 @@ constexpr std::uint64_t kBasesPerDelete = 256;
 }  // namespace
 
 std::uint64_t EtcdLogImpl::run_keep_alive() {
+  std::lock_guard keeper(keeper_mutex_);
   const std::uint64_t ttl_ns = static_cast<std::uint64_t>(lease_ttl_s_) * kSecond;
   if (!alive()) return kNever;
   if (clock_.boot_ns() < renew_ns_) return renew_ns_;
@@ -56,8 +58,49 @@ Status EtcdLogImpl::free_lease() {
   return client_.revoke_lease(lease_, deadline(options_.request_timeout_ns));
 }
 
+Status EtcdLogImpl::rejoin(std::uint64_t incarnation,
+                           const std::function<Status()>& before_reading) {
+  const std::uint64_t until_ns = deadline(options_.timeout_ns);
+  std::lock_guard keeper(keeper_mutex_);
+  std::lock_guard watch(watch_mutex_);
+  KVSYNCFS_TRY(become(incarnation, until_ns));
+  Status joined = join();
+  if (joined) joined = before_reading();
+  if (joined) {
+    close_watch(true);
+    joined = read_to_the_end(until_ns);
+  }
+  std::lock_guard lock(queue_mutex_);
+  sending_ = false;
+  changed_.notify_all();
+  if (joined && failure_->code != Code::kFenced) joined = *failure_;  // it was left meanwhile
+  if (joined)
+    failure_.reset();
+  else
+    lease_until_ns_.store(0, std::memory_order_release);
+  return joined;
+}
+
+/// Nobody sends from here to the end of rejoin().
+Status EtcdLogImpl::become(std::uint64_t incarnation, std::uint64_t until_ns) {
+  std::unique_lock lock(queue_mutex_);
+  if (!failure_) return Error(Code::kInvalid, "the session has not ended");
+  if (failure_->code != Code::kFenced) return *failure_;
+  while (sending_) {
+    const std::uint64_t now_ns = clock_.boot_ns();
+    if (now_ns >= until_ns) return Error(Code::kTimeout, "an append is under way");
+    changed_.wait_for(lock, std::chrono::nanoseconds(until_ns - now_ns));
+  }
+  sending_ = true;
+  incarnation_ = incarnation;
+  session_key_ = keys_.session(options_.node, incarnation);
+  number_ = 0;
+  retry_ns_ = tail_ = 0;
+  return {};
+}
+
 Status EtcdLogImpl::leave() {
-  fail(Error(Code::kShutdown, "session " + session_key_ + " was left"));
+  fail(Error(Code::kShutdown, "the session was left"));
   return free_lease();
 }
 

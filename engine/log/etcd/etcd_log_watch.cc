@@ -42,7 +42,7 @@ EtcdLogImpl::Applied EtcdLogImpl::apply(std::uint64_t index, const std::string& 
   held_bytes_.fetch_add(value.size(), std::memory_order_relaxed);
 
   std::lock_guard lock(queue_mutex_);
-  if (name->node == options_.node && name->incarnation == options_.incarnation)
+  if (name->node == options_.node && name->incarnation == incarnation_)
     own_batch_applied(name->number, first);
   changed_.notify_all();
   return Applied::kDone;

@@ -60,16 +60,19 @@ def same_trees(nodes, seconds=40):
 
 
 def serves_again(node, name, want):
-    """The node shows the present bytes, or, if its session ended meanwhile, an error until it is
-    mounted again; never stale bytes."""
-    try:
-        got = within(BACK_S, get, node.path(name))
-    except OSError as error:
-        print(f'  {node.name}, before it is mounted again: {error.strerror}')
-        node.tool('umount.fuse.kvsyncfs', '-f', node.mnt, timeout=BACK_S)
-        node.abort()
-        node.mount()
-        got = within(BACK_S, get, node.path(name))
+    """Under the same mount the node shows the present bytes, after errors perhaps; never stale
+    bytes."""
+    started, errors = time.monotonic(), set()
+    while True:
+        try:
+            got = within(BACK_S, get, node.path(name))
+            break
+        except OSError as error:
+            errors.add(error.strerror)
+            check(time.monotonic() - started < BACK_S, f'{node.name} does not come back: {errors}')
+            time.sleep(0.2)
+    took = time.monotonic() - started
+    print(f'  {node.name} is back after {took:.2f} s {", ".join(sorted(errors))}')
     equal(got, want, f'{name} on {node.name}, which was away')
 
 

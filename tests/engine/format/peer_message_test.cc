@@ -8,7 +8,7 @@ namespace kvsyncfs {
 namespace {
 
 TEST(PeerMessage, HeadsComeBack) {
-  const Acknowledge acknowledge{{7}, {5}, 9};
+  const Acknowledge acknowledge{{7}, {5}, 9, {2}};
   EXPECT_EQ(decode_acknowledge(encode(acknowledge)).value(), acknowledge);
   EXPECT_EQ(decode_batch_place(encode(BatchPlace{{3}, 9})).value(), (BatchPlace{{3}, 9}));
   EXPECT_EQ(decode_pages_wanted(encode(PagesWanted{{3}, 9, 1000})).value(),
@@ -49,7 +49,7 @@ TEST(PeerMessage, BadHeadsAreRefused) {
   for (const std::uint32_t count : {0u, 1u, 1002u})
     EXPECT_FALSE(decode_batch_span(encode(BatchSpan{9, count}))) << count;
   EXPECT_FALSE(decode_batch_span(encode(BatchSpan{9, 5}) + "x"));
-  EXPECT_FALSE(decode_acknowledge("1234567"));
+  EXPECT_FALSE(decode_acknowledge("123456781234567"));
   const std::string opened = encode(SnapshotOpened{3, {9}, 100, 5, 77, "key"});
   for (std::size_t size = 0; size < opened.size(); ++size)
     EXPECT_FALSE(decode_snapshot_opened(std::string_view(opened).substr(0, size)));

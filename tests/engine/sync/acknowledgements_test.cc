@@ -127,7 +127,7 @@ class AcknowledgerTest : public ::testing::Test {
   std::unique_ptr<Clock> clock_ = make_real_clock();
   LoopNet net_;
   LoopTransport self_{net_, kSelf}, b_{net_, kB};
-  Acknowledger acknowledger_{self_, *clock_};
+  Acknowledger acknowledger_{self_, *clock_, Incarnation{1}};
   std::vector<std::uint64_t> heard_;
   Acknowledge last_;
   std::optional<Error> refusal_;
@@ -172,7 +172,7 @@ TEST_F(AcknowledgerTest, WhatGoesAlongIsThatOfTheSending) {
   acknowledger_.owe(kB, {1001});
   digest = 2;
   acknowledger_.send();
-  EXPECT_EQ(last_, (Acknowledge{{1001}, {1000}, 2}));
+  EXPECT_EQ(last_, (Acknowledge{{1001}, {1000}, 2, {1}}));
 }
 
 TEST_F(AcknowledgerTest, APeerThatCallsTheCatalogWrongHasNotTakenTheWord) {
@@ -190,6 +190,28 @@ TEST_F(AcknowledgerTest, APeerThatCallsTheCatalogWrongHasNotTakenTheWord) {
   refusal_.reset();
   acknowledger_.send();
   EXPECT_EQ(heard_, (std::vector<std::uint64_t>{7, 7, 7, 7}));
+}
+
+TEST_F(AcknowledgerTest, WhoWaitsForAWordIsOverdue) {
+  net_.down.insert(kB);
+  EXPECT_TRUE(acknowledger_.overdue(0).empty());
+  acknowledger_.owe(kB, {3});
+  acknowledger_.send();
+  EXPECT_EQ(acknowledger_.overdue(0), std::set<NodeId>{kB});
+  EXPECT_TRUE(acknowledger_.overdue(3600 * kSecond).empty());
+  net_.down.clear();
+  acknowledger_.send();
+  EXPECT_TRUE(acknowledger_.overdue(0).empty());
+}
+
+TEST_F(AcknowledgerTest, AWordNamesTheSessionThatIsLivedNow) {
+  acknowledger_.owe(kB, {3});
+  acknowledger_.send();
+  EXPECT_EQ(last_.incarnation, Incarnation{1});
+  acknowledger_.begin({4});
+  acknowledger_.owe(kB, {5});
+  acknowledger_.send();
+  EXPECT_EQ(last_.incarnation, Incarnation{4});
 }
 
 }  // namespace

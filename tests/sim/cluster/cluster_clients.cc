@@ -49,7 +49,14 @@ bool ClusterWorld::is_answer(Client& client, const SimNode::Use& use, const char
   const Code code = status.error().code;
   if (code == Code::kCorrupt || code == Code::kInvalid)
     fail(fmt::format("{} on {}: {}", call, client.node.name(), describe(status.error())));
-  if (ends_life(code)) client.node.broken();
+  if (!ends_life(code)) return false;
+  // A node whose session ended joins again by itself, unless the log was trimmed meanwhile.
+  const Status failure = use.engine().failure();
+  if (failure && std::string_view(call) == "lock") return false;  // it went with the session
+  if (failure || failure.error().code != Code::kStale)
+    fail(fmt::format("{} on {} ends it: {}, {}", call, client.node.name(), describe(status.error()),
+                     failure ? "" : describe(failure.error())));
+  client.node.broken();
   return false;
 }
 
@@ -141,13 +148,16 @@ void ClusterWorld::write_file(Client& client) {
   const std::uint64_t begin_ns = sim::now_ns();
   const auto opened = engine.open_handle(files_[file]);
   if (!is_answer(client, *use, "open", begin_ns, status_of(opened))) return;
+  const std::uint64_t handle = engine.next_handle();
   const bool close = client.random.one_in(2), leave = client.random.one_in(5);
   if (client.random.one_in(3))
     change_cells(client, *use, file);
   else
     write_cells(client, *use, file, close ? "close" : "fsync", [&]() -> Status {
       if (leave) return Code::kTimeout;  // the bytes stay in the write buffer for now
-      return close ? engine.flush(files_[file]) : engine.sync(files_[file]);
+      KVSYNCFS_TRY(close ? engine.flush(files_[file]) : engine.sync(files_[file]));
+      const Status lost = engine.check_bytes(files_[file], handle);
+      return lost ? Status{} : Status(Code::kTimeout);  // this node goes on without them
     });
   engine.close_handle(files_[file]);
 }
@@ -214,6 +224,7 @@ void ClusterWorld::lock_file(Client& client) {
     range.start = client.random.below(2) * 4;
     range.end = range.start + 3;
   }
+  const std::uint64_t handle = engine.next_handle();
   const std::uint64_t begin_ns = sim::now_ns();
   const std::uint64_t request = engine.begin_lock([given](const LockAnswer& answer) {
     given->answer = answer;
@@ -246,12 +257,16 @@ void ClusterWorld::lock_file(Client& client) {
   sim::sleep(client.random.below(50 * kMillisecond));
   const auto unlock = [&]() -> Status {
     hold.end_ns = sim::now_ns();
-    const Status unlocked = engine.unlock(range);
+    Status unlocked = engine.unlock(range);
+    // It was lost with a session, and this node goes on.
+    if (unlocked && !engine.check_handle(range.inode, handle)) unlocked = Code::kTimeout;
     if (!unlocked && !use->is_over()) engine.drop_locks(range.inode, range.kind, range.owner);
     if (unlocked && !use->is_over()) holds_[range.kind == LockKind::kPosix].push_back(hold);
     return unlocked;
   };
-  if (hold.is_exclusive) return write_cells(client, *use, kLockedFile, "unlock", unlock);
+  const bool is_lost = !engine.check_change(range.inode, handle);
+  if (hold.is_exclusive && !is_lost)
+    return write_cells(client, *use, kLockedFile, "unlock", unlock);
   static_cast<void>(is_answer(client, *use, "unlock", sim::now_ns(), unlock()));
 }
 

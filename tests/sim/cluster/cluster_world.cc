@@ -67,15 +67,18 @@ SeedRun ClusterWorld::run() {
     check_histories();
     heal();
     for (SimNode* node : present())
+      if (const auto use = node->use()) rejoined_ += use->engine().counters().leases_lost;
+    for (SimNode* node : present())
       if (problem_.empty()) {
         const AtNode at(*node);
         if (const Status closed = node->close(); !closed)
           fail(node->name() + " did not close: " + describe(closed.error()));
       }
   }
-  return {problem_,
-          fmt::format("answered {} unanswered {} faults {} turns {} seconds {}", answered_,
-                      unanswered_, faults_, sim::turns(), sim::now_ns() / kSecond)};
+  return {
+      problem_,
+      fmt::format("answered {} unanswered {} faults {} rejoined {} turns {} seconds {}", answered_,
+                  unanswered_, faults_, rejoined_, sim::turns(), sim::now_ns() / kSecond)};
 }
 
 bool ClusterWorld::format() {
@@ -297,8 +300,11 @@ void ClusterWorld::settle() {
     }
     if (!is_done) {
       for (std::size_t i = 0; i < uses.size(); ++i)
-        if (!uses[i]->engine().create(kRootInode, fmt::format("t{}-{}", change, i), {}))
+        if (const Status failure = uses[i]->engine().failure(); !failure) {
+          if (failure.error().code != Code::kStale)
+            return fail(nodes[i]->name() + " gave up: " + describe(failure.error()));
           nodes[i]->broken();
+        }
       continue;
     }
     sim::sleep(kSecond);  // orphans and healing may still go on

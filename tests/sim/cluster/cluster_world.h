@@ -134,6 +134,7 @@ class ClusterWorld {
   std::string problem_;
   bool is_over_ = false;
   std::uint64_t next_number_ = 0, answered_ = 0, unanswered_ = 0, faults_ = 0;
+  std::uint64_t rejoined_ = 0;  ///< sessions that a life of a node at the end had before
 
   std::vector<InodeId> folders_;  // kGroupFolders of each group
   std::vector<InodeId> files_;

@@ -19,7 +19,7 @@ Result<std::vector<ClusterNode>> list_cluster_nodes(Clock& clock, etcd::EtcdClie
   Membership membership(client, clock, config.volume);
   const Status read = membership.refresh(until_ns);
   if (!read) return with_endpoints(config, read.error());
-  const auto orders = NodeOrderStore(client, config.volume).read(until_ns);
+  const auto orders = NodeOrderStore(client, clock, config.volume).read(until_ns);
   if (!orders) return with_endpoints(config, orders.error());
   const auto map = membership.map();
   std::vector<ClusterNode> nodes;
@@ -27,6 +27,7 @@ Result<std::vector<ClusterNode>> list_cluster_nodes(Clock& clock, etcd::EtcdClie
     const Member* member = map->find(named.record.id);
     ClusterNode node{std::move(named.name), std::move(named.record), std::nullopt};
     node.is_draining = orders->draining.contains(node.name);
+    node.is_evicted = orders->evicted.contains(node.name);
     node.is_maintained = orders->maintained.contains(node.name);
     if (member != nullptr)
       node.member =

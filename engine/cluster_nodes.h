@@ -32,6 +32,7 @@ struct ClusterNode {
   std::optional<NodeState> member;  ///< nothing: it is away
   bool is_draining = false;         ///< its copies are being made elsewhere
   bool is_maintained = false;       ///< its absence is planned
+  bool is_evicted = false;          ///< it was sent away
 };
 
 /// All nodes of the volume, by id, as they are now or were within a lease. A node whose

@@ -27,7 +27,7 @@ Status give(etcd::EtcdClient& client, Clock& clock, const std::string& volume,
             const std::string& node, NodeOrder order, std::int64_t seconds) {
   const std::uint64_t until_ns = clock.boot_ns() + kEtcdTimeoutNs;
   VolumeRecordStore records(client, clock, volume);
-  NodeOrderStore orders(client, volume);
+  NodeOrderStore orders(client, clock, volume);
   KVSYNCFS_TRY(records.node(node, until_ns));
   switch (order) {
     case NodeOrder::kDrain:
@@ -39,6 +39,10 @@ Status give(etcd::EtcdClient& client, Clock& clock, const std::string& volume,
       return orders.begin_maintenance(node, seconds, until_ns);
     case NodeOrder::kEndMaintenance:
       return orders.end_maintenance(node, until_ns);
+    case NodeOrder::kEvict:
+      return orders.evict(node, until_ns);
+    case NodeOrder::kEndEviction:
+      return orders.end_eviction(node, until_ns);
   }
   return Error(Code::kUnsupported, "the order");
 }

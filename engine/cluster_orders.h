@@ -22,6 +22,8 @@ enum class NodeOrder {
   kEndDrain,
   kMaintenance,  ///< for so many seconds
   kEndMaintenance,
+  kEvict,  ///< its session ends, and no other one begins
+  kEndEviction,
 };
 
 /// Errors: also kNoSpace (kDrain: the nodes that are left cannot hold as many copies as the volume

@@ -112,7 +112,7 @@ ClusterParts::ClusterParts(ClusterSeams& cluster_seams, EtcdLog& etcd_log, Catal
       session(seams, etcd_log, catalog, clock, timeout_ns),
       snapshots(catalog, etcd_log, clock),
       judge(seams.node),
-      order_store(seams.etcd, seams.volume),
+      order_store(seams.etcd, clock, seams.volume),
       cuts(seams.node, cut_patience_ns(seams)),
       durable(seams.etcd, seams.volume) {}
 

@@ -48,6 +48,7 @@ Status EngineImpl::open_cluster() {
   log.timeout_ns = options_.timeout_ns;
   log.capacity_bytes = seams.log_size_bytes;
   log.known = marked_batch();
+  log.sent_away_by = eviction_key(seams.volume, seams.node_name);
   log.barred_by = removal_key(seams.volume, seams.node, seams.node_name);
   KVSYNCFS_ASSIGN(auto opened, EtcdLog::open(seams.etcd, clock_, log));
   EtcdLog& etcd_log = *opened;

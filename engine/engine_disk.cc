@@ -94,7 +94,7 @@ std::vector<std::string> EngineImpl::degraded() const {
     lines.push_back(options_.store + ": the disk is full, the store does not grow");
   if (!cluster_) return lines;
   if (cluster_->session.is_out())
-    lines.push_back("this node has no session: it joins again when it reaches the others");
+    lines.push_back("this node has no session: it joins again when it reaches the others, and may");
   if (std::string line = cluster_->segments.degraded(); !line.empty())
     lines.push_back(std::move(line));
   if (cluster_->at_risk > 0)

@@ -10,7 +10,7 @@
 namespace kvsyncfs {
 
 namespace {
-constexpr std::uint64_t kPauseNs = 300'000'000;
+constexpr std::uint64_t kPauseNs = 300'000'000, kSecond = 1'000'000'000;
 }  // namespace
 
 // What handles are told.
@@ -108,7 +108,7 @@ std::uint64_t EngineImpl::rejoin_step() {
   cluster_->log.give_way("it could not join again");
   // A new one proved nothing to anybody.
   if (cluster_->log.lease() != former_lease) static_cast<void>(cluster_->log.free_lease());
-  return again_ns;
+  return joined.error().code == Code::kNotPermitted ? again_ns + kSecond : again_ns;
 }
 
 /// Not before the node has joined: the kernel may write back what a mapping changed.

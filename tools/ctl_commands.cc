@@ -105,6 +105,8 @@ Result<CtlAnswer> order(Disk& disk, Clock& clock, const CtlOptions& options) {
   NodeOrder order = options.cancel ? NodeOrder::kEndDrain : NodeOrder::kDrain;
   if (options.command == CtlCommand::kMaintenance)
     order = options.cancel ? NodeOrder::kEndMaintenance : NodeOrder::kMaintenance;
+  if (options.command == CtlCommand::kEvict)
+    order = options.cancel ? NodeOrder::kEndEviction : NodeOrder::kEvict;
   KVSYNCFS_TRY(give_order(disk, clock, config, options.argument, order, options.seconds));
   return CtlAnswer{};
 }
@@ -265,6 +267,7 @@ Result<CtlAnswer> run_ctl(Disk& disk, Clock& clock, const CtlOptions& options) {
     case CtlCommand::kRemove:
       return remove(disk, clock, options);
     case CtlCommand::kDrain:
+    case CtlCommand::kEvict:
     case CtlCommand::kMaintenance:
       return order(disk, clock, options);
     default: {

@@ -16,6 +16,7 @@ using Row = std::vector<std::string>;
 
 std::string state_of(const ClusterNode& node, const SegmentsLeft& left) {
   std::string state = node.member ? "member" : "away";
+  if (node.is_evicted) state += ", evicted";
   if (node.is_maintained) state += ", maintenance";
   if (!node.is_draining) return state;
   const auto known = left.find(node.record.id);
@@ -64,6 +65,7 @@ std::string nodes_json(const ClusterConfig& config, const std::vector<ClusterNod
                       {"this", node.name == config.node},
                       {"state", node.member ? "member" : "away"},
                       {"draining", node.is_draining},
+                      {"evicted", node.is_evicted},
                       {"maintenance", node.is_maintained}};
     if (const auto known = left.find(node.record.id); known != left.end())
       item["segments_left"] = known->second;

@@ -24,6 +24,7 @@ constexpr Word kCommands[] = {
     {"nodes", CtlCommand::kNodes, "", "the nodes of the volume: which are up, where, how large"},
     {"remove", CtlCommand::kRemove, "NODE", "take a node that is lost for good out of the volume"},
     {"drain", CtlCommand::kDrain, "NODE", "make its copies elsewhere, until it has none"},
+    {"evict", CtlCommand::kEvict, "NODE", "send it away, until --cancel calls it back"},
     {"maintenance", CtlCommand::kMaintenance, "NODE", "its absence is planned; --for, --end"},
     {"flush", CtlCommand::kFlush, "", "wait until all that was written here is durable"},
     {"locate", CtlCommand::kLocate, "PATH", "where the bytes of a file are"},
@@ -51,8 +52,10 @@ Status check_options(const CLI::App& app, const CtlOptions& options) {
       {"--for", CtlCommand::kMaintenance}, {"--end", CtlCommand::kMaintenance},
       {"--cancel", CtlCommand::kDrain},    {"--force", CtlCommand::kRemove},
       {"--now", CtlCommand::kHeal},        {"--rate", CtlCommand::kHeal}};
+  const bool is_eviction = options.command == CtlCommand::kEvict;
   for (const Rule& rule : kRules)
-    if (app.count(rule.option) > 0 && options.command != rule.command)
+    if (app.count(rule.option) > 0 && options.command != rule.command &&
+        !(is_eviction && rule.command == CtlCommand::kDrain))
       return Error(Code::kInvalid, fmt::format("{}: the command takes none", rule.option));
   if (options.command == CtlCommand::kMaintenance && app.count("--for") + app.count("--end") != 1)
     return Error(Code::kInvalid, "maintenance needs --for TIME or --end");
@@ -131,7 +134,7 @@ std::string ctl_help() {
          R"(
   --for TIME       maintenance: how long it may take: 90s, 30m, 2h, 1d
   --end            maintenance: it is over
-  --cancel         drain: the node stays
+  --cancel         drain: the node stays; evict: it may come back
   --force          remove: also if bytes are lost with the node
   --rate SIZE      heal: bytes a second that each node may copy: 100M
   --now            heal: nodes that are away now are not waited for

@@ -14,6 +14,7 @@ enum class CtlCommand {
   kNodes,  ///< asks etcd, as the next ones
   kRemove,
   kDrain,
+  kEvict,
   kMaintenance,
   kFlush,  ///< asks the daemon, as the next ones
   kLocate,
@@ -31,7 +32,7 @@ struct CtlOptions {
   bool json = false, help = false, version = false;
   bool now = false;              ///< heal
   bool force = false;            ///< remove
-  bool cancel = false;           ///< drain, and the end of a maintenance
+  bool cancel = false;           ///< drain, evict, and the end of a maintenance
   std::int64_t seconds = 0;      ///< maintenance
   std::uint64_t rate_bytes = 0;  ///< heal, a second; 0: as it is
 };

@@ -11,9 +11,10 @@
 namespace kvsyncfs {
 namespace {
 
-constexpr std::int64_t kOrdersMax = 3 * VolumeRecordStore::kNodesMax + 1;
+constexpr std::uint64_t kGeneration = 1;  // the keys of lives are the same in each
+constexpr std::int64_t kOrdersMax = 4 * VolumeRecordStore::kNodesMax + 1;
 constexpr std::string_view kDrain = "drain/", kMaintenance = "maintenance/", kReplace = "replace/",
-                           kRate = "rate";
+                           kEvict = "evict/", kRate = "rate";
 
 std::string prefix_of(const std::string& volume) {
   return fmt::format("/kvsyncfs/{}/orders/", volume);
@@ -27,6 +28,7 @@ void take(NodeOrders& orders, std::string_view key, const std::string& value) {
   const auto number = etcd::parse_number(value);
   if (const std::string node = named(kDrain); !node.empty()) orders.draining.insert(node);
   if (const std::string node = named(kMaintenance); !node.empty()) orders.maintained.insert(node);
+  if (const std::string node = named(kEvict); !node.empty()) orders.evicted.insert(node);
   if (const std::string node = named(kReplace); !node.empty() && number)
     orders.replaced[node] = *number;
   if (key == kRate && number && *number > 0) orders.heal_rate_bytes = number;
@@ -36,13 +38,17 @@ void take(NodeOrders& orders, std::string_view key, const std::string& value) {
 
 std::vector<std::string> order_keys(const std::string& volume, const std::string& node) {
   std::vector<std::string> keys;
-  for (const std::string_view kind : {kDrain, kMaintenance, kReplace})
+  for (const std::string_view kind : {kDrain, kMaintenance, kReplace, kEvict})
     keys.push_back(fmt::format("{}{}{}", prefix_of(volume), kind, node));
   return keys;
 }
 
-NodeOrderStore::NodeOrderStore(etcd::EtcdClient& client, const std::string& volume)
-    : client_(client), volume_(volume), prefix_(prefix_of(volume)) {}
+std::string eviction_key(const std::string& volume, const std::string& node) {
+  return fmt::format("{}{}{}", prefix_of(volume), kEvict, node);
+}
+
+NodeOrderStore::NodeOrderStore(etcd::EtcdClient& client, Clock& clock, const std::string& volume)
+    : client_(client), clock_(clock), volume_(volume), prefix_(prefix_of(volume)) {}
 
 Result<NodeOrders> NodeOrderStore::read(std::uint64_t deadline_ns) {
   const etcd::Range all{prefix_, etcd::end_of_prefix(prefix_), kOrdersMax + 1};
@@ -81,6 +87,43 @@ Status NodeOrderStore::begin_maintenance(const std::string& node, std::int64_t s
 
 Status NodeOrderStore::end_maintenance(const std::string& node, std::uint64_t deadline_ns) {
   return change(etcd::Delete{fmt::format("{}{}{}", prefix_, kMaintenance, node), {}}, deadline_ns);
+}
+
+Status NodeOrderStore::evict(const std::string& node, std::uint64_t deadline_ns) {
+  while (clock_.boot_ns() < deadline_ns) {
+    KVSYNCFS_ASSIGN(const bool is_done, try_to_evict(node, deadline_ns));
+    if (is_done) return {};
+  }
+  return Error(Code::kTimeout, fmt::format("node {}: its session changes all the time", node));
+}
+
+/// The session's key keeps its lease, so that nobody ends the session while the node may believe in
+/// it. Only a later life takes the key away before the lease goes, and that is asked for.
+Result<bool> NodeOrderStore::try_to_evict(const std::string& node, std::uint64_t deadline_ns) {
+  const std::string life_key = etcd::LogKeys(volume_, kGeneration).life(node);
+  KVSYNCFS_ASSIGN(const etcd::RangeReply life,
+                  client_.range(etcd::Range{life_key, {}}, deadline_ns));
+  etcd::Txn txn;
+  txn.compares = {etcd::version_is(life_key, life.items.empty() ? 0 : life.items[0].version)};
+  txn.success = {etcd::Put{eviction_key(volume_, node), ""}};
+  if (!life.items.empty()) {
+    const std::string& session_key = life.items[0].value;
+    KVSYNCFS_ASSIGN(const etcd::RangeReply session,
+                    client_.range(etcd::Range{session_key, {}}, deadline_ns));
+    if (session.items.empty())
+      txn.compares.push_back(etcd::version_is(session_key, 0));
+    else
+      txn.success.emplace_back(
+          etcd::Put{session_key, std::string(etcd::kSentAway), session.items[0].lease});
+  }
+  const auto done = client_.txn(txn, deadline_ns);
+  if (done) return done->succeeded;
+  if (done.error().code == Code::kNotFound) return false;  // the lease has gone since
+  return done.error();
+}
+
+Status NodeOrderStore::end_eviction(const std::string& node, std::uint64_t deadline_ns) {
+  return change(etcd::Delete{eviction_key(volume_, node), {}}, deadline_ns);
 }
 
 Status NodeOrderStore::replace(const std::string& node, std::uint64_t session,

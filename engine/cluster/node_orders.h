@@ -6,6 +6,8 @@
 //
 //   /kvsyncfs/<volume>/orders/replace/<node>       decimal, a session's id: it does not come back
 //
+//   /kvsyncfs/<volume>/orders/evict/<node>         empty: it has no session, and begins none
+//
 //   /kvsyncfs/<volume>/orders/rate                 decimal: bytes a second that healing may copy
 //
 // The lease of a maintenance is the only clock that counts; nobody compares two. A name is any
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/env/clock.h"
 #include "engine/log/etcd/etcd_client.h"
 
 namespace kvsyncfs {
@@ -30,6 +33,7 @@ struct NodeOrders {
   std::set<std::string> draining, maintained;     ///< names
   std::map<std::string, std::uint64_t> replaced;  ///< name -> session that ended
   std::optional<std::uint64_t> heal_rate_bytes;   ///< a second
+  std::set<std::string> evicted;
   bool operator==(const NodeOrders&) const = default;
 };
 
@@ -37,10 +41,13 @@ struct NodeOrders {
 /// would be drained from its birth.
 std::vector<std::string> order_keys(const std::string& volume, const std::string& node);
 
+/// While it is there no life of the node begins.
+std::string eviction_key(const std::string& volume, const std::string& node);
+
 class NodeOrderStore {
  public:
   /// The client outlives it. Requires a volume's name (log_keys.h).
-  NodeOrderStore(etcd::EtcdClient& client, const std::string& volume);
+  NodeOrderStore(etcd::EtcdClient& client, Clock& clock, const std::string& volume);
 
   /// A key that says nothing to this version is left out.
   Result<NodeOrders> read(std::uint64_t deadline_ns);
@@ -51,13 +58,20 @@ class NodeOrderStore {
   Status begin_maintenance(const std::string& node, std::int64_t seconds,
                            std::uint64_t deadline_ns);
   Status end_maintenance(const std::string& node, std::uint64_t deadline_ns);
+  /// The node's session appends nothing from now on, and is over when its lease is. Errors:
+  /// kTimeout (its lives change all the time).
+  Status evict(const std::string& node, std::uint64_t deadline_ns);
+  Status end_eviction(const std::string& node, std::uint64_t deadline_ns);
   Status replace(const std::string& node, std::uint64_t session, std::uint64_t deadline_ns);
   Status set_heal_rate(std::uint64_t bytes_per_second, std::uint64_t deadline_ns);
 
  private:
   Status change(etcd::Operation operation, std::uint64_t deadline_ns);
 
+  Result<bool> try_to_evict(const std::string& node, std::uint64_t deadline_ns);
+
   etcd::EtcdClient& client_;
+  Clock& clock_;
   const std::string volume_, prefix_;
 };
 

@@ -177,15 +177,16 @@ TEST_F(ClusterNodes, TheNameOfARemovedNodeIsGivenAgainAndItsIdIsNot) {
 }
 
 TEST_F(ClusterNodes, TheNextNodeOfANameHasNoOrdersOfTheRemovedOne) {
-  NodeOrderStore orders(*client_, "v");
+  NodeOrderStore orders(*client_, clock_, "v");
   ASSERT_TRUE(orders.drain("a", deadline()));
   ASSERT_TRUE(orders.begin_maintenance("a", 60, deadline()));
   ASSERT_TRUE(orders.replace("a", 77, deadline()));
   ASSERT_TRUE(orders.drain("b", deadline()));
+  ASSERT_TRUE(orders.evict("a", deadline()));
   ASSERT_TRUE(remove("a"));
   const auto left = orders.read(deadline());
   ASSERT_TRUE(left) << describe(left.error());
-  EXPECT_EQ(*left, (NodeOrders{{"b"}, {}, {}, {}}));
+  EXPECT_EQ(*left, (NodeOrders{{"b"}, {}, {}, {}, {}}));
 }
 
 TEST_F(ClusterNodes, WhoIsNotThereOrAloneIsNotRemoved) {

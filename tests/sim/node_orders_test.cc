@@ -31,7 +31,7 @@ class NodeOrdersTest : public ::testing::Test {
   SimClock clock;
   SimEtcd etcd{clock, 1};
   std::unique_ptr<etcd::EtcdClient> client = etcd.client();
-  NodeOrderStore store{*client, "v"};
+  NodeOrderStore store{*client, clock, "v"};
 };
 
 TEST_F(NodeOrdersTest, OrdersAreReadUntilTheyAreTakenBack) {
@@ -40,7 +40,7 @@ TEST_F(NodeOrdersTest, OrdersAreReadUntilTheyAreTakenBack) {
   ASSERT_TRUE(store.begin_maintenance("b", 60, deadline()));
   ASSERT_TRUE(store.replace("c", 77, deadline()));
   ASSERT_TRUE(store.set_heal_rate(1 << 20, deadline()));
-  const NodeOrders all{{"a"}, {"b"}, {{"c", 77}}, 1 << 20};
+  const NodeOrders all{{"a"}, {"b"}, {{"c", 77}}, 1 << 20, {}};
   EXPECT_EQ(read(), all);
   ASSERT_TRUE(store.end_drain("a", deadline()));
   ASSERT_TRUE(store.end_maintenance("b", deadline()));
@@ -57,6 +57,80 @@ TEST_F(NodeOrdersTest, AMaintenanceEndsWithItsTimeAndADrainDoesNot) {
   EXPECT_TRUE(read().maintained.empty());
   EXPECT_EQ(read().draining.count("a"), 1u);
   EXPECT_EQ(store.begin_maintenance("a", 0, deadline()).error().code, Code::kInvalid);
+}
+
+/// A session of node a with a lease of 5 s.
+class EvictionTest : public NodeOrdersTest {
+ protected:
+  Result<std::unique_ptr<EtcdLog>> open(std::uint64_t incarnation) {
+    EtcdLogOptions options;
+    options.volume = "v";
+    options.node = "a";
+    options.incarnation = incarnation;
+    options.timeout_ns = kSecond;
+    options.sent_away_by = eviction_key("v", "a");
+    auto log = EtcdLog::open(*client, clock, options);
+    EXPECT_TRUE(!log || (*log)->start({}, [](Position, std::string_view) {}));
+    return log;
+  }
+};
+
+TEST_F(EvictionTest, ANodeThatIsSentAwayAppendsNothingMoreAndKeepsNoLease) {
+  const auto log = open(1);
+  ASSERT_TRUE(log) << describe(log.error());
+  ASSERT_TRUE((*log)->append("before"));
+  ASSERT_TRUE(store.evict("a", deadline()));
+  EXPECT_TRUE(read().evicted.contains("a"));
+  const auto appended = (*log)->append("after");
+  ASSERT_FALSE(appended);
+  EXPECT_EQ(appended.error().code, Code::kFenced);
+  EXPECT_FALSE((*log)->lease_is_valid());
+}
+
+TEST_F(EvictionTest, ANodeThatOnlyRenewsItsLeaseFindsOutAndNobodyEndsItsSessionBefore) {
+  const auto log = open(1), other = [&] {
+    EtcdLogOptions options;
+    options.volume = "v";
+    options.node = "b";
+    options.incarnation = 1;
+    options.timeout_ns = kSecond;
+    return EtcdLog::open(*client, clock, options);
+  }();
+  ASSERT_TRUE(log && other);
+  ASSERT_TRUE((*other)->start({}, [](Position, std::string_view) {}));
+  ASSERT_TRUE(store.evict("a", deadline()));
+  EXPECT_EQ((*other)->append_end("end", "a", 1).error().code, Code::kBusy);
+  pass(2);
+  static_cast<void>((*log)->run_keep_alive());
+  EXPECT_FALSE((*log)->lease_is_valid());
+  static_cast<void>((*other)->run_keep_alive());
+  EXPECT_EQ((*other)->append_end("end", "a", 1).error().code, Code::kBusy) << "its lease holds";
+  pass(4);
+  EXPECT_TRUE((*other)->append_end("end", "a", 1));
+}
+
+TEST_F(EvictionTest, NoLifeBeginsUntilTheNodeIsCalledBack) {
+  ASSERT_TRUE(open(1));
+  ASSERT_TRUE(store.evict("a", deadline()));
+  const auto refused = open(2);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kNotPermitted);
+  EXPECT_NE(refused.error().detail.find("evict --cancel"), std::string::npos);
+  ASSERT_TRUE(store.end_eviction("a", deadline()));
+  EXPECT_TRUE(open(3));
+}
+
+TEST_F(EvictionTest, ASessionGoesOnInTheNextOnlyWhenTheNodeIsCalledBack) {
+  const auto log = open(1);
+  ASSERT_TRUE(log);
+  ASSERT_TRUE(store.evict("a", deadline()));
+  EXPECT_FALSE((*log)->append("after"));
+  const auto go_on = [] { return Status{}; };
+  EXPECT_EQ((*log)->rejoin(2, go_on).error().code, Code::kNotPermitted);
+  EXPECT_EQ((*log)->append("still").error().code, Code::kFenced);
+  ASSERT_TRUE(store.end_eviction("a", deadline()));
+  EXPECT_TRUE((*log)->rejoin(3, go_on));
+  EXPECT_TRUE((*log)->append("again"));
 }
 
 TEST_F(NodeOrdersTest, KeysThatSayNothingAreLeftOut) {

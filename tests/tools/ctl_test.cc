@@ -33,6 +33,8 @@ TEST(CtlOptions, AStoreACommandAndOptionsInAnyOrder) {
   EXPECT_EQ(parse_ctl_options({"/s", "maintenance", "b", "--for", "30m"})->seconds, 1800);
   EXPECT_TRUE(parse_ctl_options({"/s", "maintenance", "b", "--end"})->cancel);
   EXPECT_TRUE(parse_ctl_options({"/s", "drain", "b", "--cancel"})->cancel);
+  EXPECT_TRUE(parse_ctl_options({"/s", "evict", "b", "--cancel"})->cancel);
+  EXPECT_EQ(parse_ctl_options({"/s", "evict", "b"})->command, CtlCommand::kEvict);
   EXPECT_EQ(parse_ctl_options({"/s", "heal", "--rate", "100M", "--now"})->rate_bytes, 100u << 20);
   EXPECT_TRUE(parse_ctl_options({"--help"})->help);
   EXPECT_TRUE(parse_ctl_options({"-V"})->version);

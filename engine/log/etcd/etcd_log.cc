@@ -69,10 +69,15 @@ EtcdLogImpl::EtcdLogImpl(EtcdClient& client, Clock& clock, EtcdLogOptions option
       session_key_(keys_.session(options_.node, options_.incarnation)) {}
 
 Status EtcdLogImpl::why_not_joined(const TxnReply& reply) const {
-  if (reply.ranges.size() != 3) return Error(Code::kCorrupt, "etcd: an answer is missing");
+  if (reply.ranges.size() != 4) return Error(Code::kCorrupt, "etcd: an answer is missing");
   if (!options_.barred_by.empty() && !reply.ranges[2].items.empty())
     return Error(Code::kStale,
                  fmt::format("node {} was removed from volume {}", options_.node, options_.volume));
+  if (!options_.sent_away_by.empty() && !reply.ranges[3].items.empty())
+    return Error(Code::kNotPermitted,
+                 fmt::format("node {} was sent away from volume {} (kvsyncfs-ctl evict --cancel "
+                             "calls it back)",
+                             options_.node, options_.volume));
   const auto& generation = reply.ranges[0].items;
   const auto& session = reply.ranges[1].items;
   if (generation.empty())
@@ -112,11 +117,13 @@ Status EtcdLogImpl::join() {
   txn.compares = {value_is(keys_.generation(), std::to_string(options_.generation)),
                   version_is(session_key_, 0),
                   version_is(life, lives.items.empty() ? 0 : lives.items[0].version)};
-  if (!options_.barred_by.empty()) txn.compares.push_back(version_is(options_.barred_by, 0));
+  const auto key_or = [this](const std::string& bar) { return bar.empty() ? session_key_ : bar; };
+  for (const std::string& bar : {options_.barred_by, options_.sent_away_by})
+    if (!bar.empty()) txn.compares.push_back(version_is(bar, 0));
   txn.success = {Delete{all, session_key_}, Delete{session_key_ + '\0', end_of_prefix(all)},
                  Put{session_key_, "0", lease_}, Put{life, session_key_}};
   txn.failure = {Range{keys_.generation(), {}}, Range{session_key_, {}},
-                 Range{options_.barred_by.empty() ? session_key_ : options_.barred_by, {}}};
+                 Range{key_or(options_.barred_by), {}}, Range{key_or(options_.sent_away_by), {}}};
   Result<TxnReply> reply = client_.txn(txn, until_ns);
   while (!reply && reply.error().code == Code::kTimeout && clock_.boot_ns() < until_ns)
     reply = client_.txn(txn, until_ns);

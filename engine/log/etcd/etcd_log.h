@@ -48,6 +48,7 @@ struct EtcdLogOptions {
   std::uint64_t generation = 1;   ///< of the log that the node's catalog follows
   AppliedBatch known;             ///< last_batch() of some time, kept with the catalog
   std::string barred_by;          ///< a key of etcd: while it is there no life begins; empty: none
+  std::string sent_away_by;       ///< the same of a node that may be called back; empty: none
   std::int64_t lease_ttl_s = 5;   ///< of the session
   std::uint64_t request_timeout_ns = 2'000'000'000;  ///< one request to etcd
   std::uint64_t timeout_ns = 15'000'000'000;         ///< one call of this class, all told
@@ -82,7 +83,7 @@ class EtcdLog : public SharedLog {
   /// Takes a lease and puts the session's key; every older session of the node ends with that, so
   /// nothing of a former life can be appended any more. Client and clock outlive the log.
   /// Errors: kInvalid (a name or size), kNotFormatted (no such volume), kStale (another
-  /// generation, or the node is barred), kBusy (the node begins
+  /// generation, or the node is barred), kNotPermitted (it was sent away), kBusy (the node begins
   /// another life elsewhere, or one of its lives had this or a greater incarnation), those of
   /// EtcdClient.
   static Result<std::unique_ptr<EtcdLog>> open(etcd::EtcdClient& client, Clock& clock,

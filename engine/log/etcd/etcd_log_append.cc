@@ -228,6 +228,10 @@ void EtcdLogImpl::settle_refusal(const TxnReply& reply) {
     fail(Error(Code::kStale, "the log has another generation"));
     return;
   }
+  if (reply.ranges[kSessionRange].items[0].value == kSentAway) {
+    fail(Error(Code::kFenced, "session " + session_key_ + " has ended: the node was sent away"));
+    return;
+  }
   const std::uint64_t index = count.empty() ? 0 : static_cast<std::uint64_t>(count[0].version);
   std::unique_lock lock(queue_mutex_);
   if (!flight_) return;

@@ -33,6 +33,12 @@ std::uint64_t EtcdLogImpl::run_keep_alive() {
   if (!index || behind_ns > ttl_ns / 3) return renew_ns_;
 
   const std::uint64_t sent_ns = clock_.boot_ns();
+  const auto session = client_.range(Range{session_key_, {}}, request_deadline());
+  if (!session) return renew_ns_;
+  if (!session->items.empty() && session->items[0].value == kSentAway) {
+    fail(Error(Code::kFenced, "session " + session_key_ + " has ended: the node was sent away"));
+    return kNever;
+  }
   const std::uint64_t until_ns = std::min(options_.request_timeout_ns, ttl_ns / 3);
   const auto lease = client_.keep_alive(lease_, sent_ns + until_ns);
   if (!lease) {

@@ -2,7 +2,8 @@
 //
 //   /kvsyncfs/<volume>/generation                       decimal; the log below it is the volume's
 //   /kvsyncfs/<volume>/life/<node>                      its version counts the node's lives
-//   /kvsyncfs/<volume>/session/<node>/<incarnation>     leased; decimal number of its last batch
+//   /kvsyncfs/<volume>/session/<node>/<incarnation>     leased; decimal number of its last batch,
+//                                                       or kSentAway
 //   /kvsyncfs/<volume>/log/<generation>/count           empty; its version: the last batch's index
 //   /kvsyncfs/<volume>/log/<generation>/trim            "<index> <position>": what is trimmed away
 //   /kvsyncfs/<volume>/log/<generation>/e/<base>/<node>/<incarnation>/<number>   a batch
@@ -21,6 +22,9 @@
 #include "engine/base/ids.h"
 
 namespace kvsyncfs::etcd {
+
+/// Value of the session's key of a node that was sent away: it appends nothing any more.
+inline constexpr std::string_view kSentAway = "sent away";
 
 /// Batches that may come between the moment a writer names its base and its own.
 inline constexpr std::uint64_t kWindow = 1024;

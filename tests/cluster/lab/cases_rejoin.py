@@ -4,7 +4,7 @@ import os
 import time
 
 from cases_failures import serves_again
-from cluster import FAILOVER_S
+from cluster import FAILOVER_S, refused
 from jobs import Job, barrier, timed, within
 from oracle import tree
 from support import case, check, code, equal, get, put
@@ -176,3 +176,39 @@ def node_comes_back_again_and_again(c):
     equal(three.pid(), daemon, 'its daemon')
     trees = [within(20, tree, node.mnt) for node in c.nodes]
     equal(trees[1:], trees[:1] * 2, 'what the nodes show')
+
+
+@case(timeout=120)
+def evicted_node_is_out_until_it_is_called_back(c):
+    """kvsyncfs-ctl evict ends the session of a node that is up: it changes nothing any more, can
+    neither go on nor be mounted anew, and joins again by itself when it is called back."""
+    one, two, three = c.nodes
+    put(three.path('f'), b'before')
+    daemon = three.pid()
+
+    def evict(*words):
+        done = one.tool('kvsyncfs-ctl', one.store, 'evict', three.name, *words)
+        equal((done.returncode, done.stderr), (0, ''), f'evict {words}')
+
+    evict()
+    got = within(40, code, os.mkdir, three.path('d'))
+    equal(got, 'ETIMEDOUT', 'a change of the node that was sent away')
+    took, _ = timed(within, FAILOVER_S + 20, put, two.path('f'), b'without it')
+    check(took <= FAILOVER_S, f'a change of another node took {took:.2f} s')
+    check(not os.path.exists(one.path('d')), 'what it was to change')
+    shown = one.tool('kvsyncfs-ctl', one.store, 'nodes').stdout
+    check('evicted' in shown, shown)
+    time.sleep(2)
+    equal(within(40, code, os.mkdir, three.path('d')), 'ETIMEDOUT', 'it has not joined again')
+    evict('--cancel')
+    serves_again(three, 'f', b'without it')
+    within(20, put, three.path('g'), b'again')
+    equal(get(two.path('g')), b'again', 'its change on another node')
+    equal(three.pid(), daemon, 'its daemon')
+
+    evict()
+    three.kill9()
+    refused(three, 'evict --cancel')
+    evict('--cancel')
+    three.mount()
+    serves_again(three, 'g', b'again')

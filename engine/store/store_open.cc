@@ -89,8 +89,12 @@ Status SegmentStoreImpl::adopt_open(const KnownSegment& known) {
   const SegmentId id = known.id;
   if (known.is_replica) return {};  // its owner, or who takes its place, seals it
   SegmentIndex::Info info;
-  // Its file's name was not durable yet, so nothing in it is referenced.
-  if (!index_.info(id, info)) return options_.read_only ? Status{} : options_.seal_segment(id, 0);
+  if (!index_.info(id, info)) {
+    // Where others have copies and some of it is referenced this store is an old one: a seal would
+    // cut what they have. Else the name of its file was not durable yet.
+    const bool is_elsewhere = options_.ship && known.length != 0;
+    return options_.read_only || is_elsewhere ? Status{} : options_.seal_segment(id, 0);
+  }
   KVSYNCFS_ASSIGN(const SegmentPtr segment, index_.pin(id));
   KVSYNCFS_ASSIGN(
       const std::uint64_t pages,

@@ -134,6 +134,22 @@ TEST_F(SegmentStoreAdopt, SealedFilesAreCutToTheirLength) {
   EXPECT_EQ(store_->counters().files_bytes, bytes_on_disk());
 }
 
+TEST_F(SegmentStoreAdopt, AMissingFileCutsNoCopiesOfOthers) {
+  options_.ship = [](SegmentId, std::uint64_t, std::span<const Bytes>) {
+    return [] { return Status{}; };
+  };
+  make();
+  const Placed referenced = append_one("kept by another node");
+  const Placed empty = append({"of no reference"}, Stream::kCleaner)[0];
+  known_[referenced.segment].length = referenced.segment_offset + referenced.length;
+  known_[empty.segment].length = 0;
+  for (const Placed& at : {referenced, empty}) std::filesystem::remove(path(at.segment));
+  reopen();
+  ASSERT_TRUE(store_->adopt(known()));
+  EXPECT_FALSE(known_[referenced.segment].sealed);
+  EXPECT_TRUE(known_[empty.segment].sealed);
+}
+
 TEST_F(SegmentStoreAdopt, AdoptedBytesAreSyncedBeforeTheSealIs) {
   make();
   append_one("not synced by the former life");

@@ -6,8 +6,8 @@ usage: run.py --build DIR [--work DIR] [--list] [--keep] [--seed N] [--more N] [
 
 A case is a function `name(c)` of a cases_*.py file; its docstring is the rule it holds the
 product to. It runs in namespaces of its own, which take along whatever it started.
-Not tried: file locks between nodes and SQLite on two of them (locks are each kernel's own), clocks
-that differ (a namespace has no wall clock of its own), a holder that heals, RDMA.
+Not tried: SQLite on two nodes, a wall clock that is another one's (a namespace has none of its own;
+the simulation has), RDMA.
 Exit status: 0 all passed, 1 a case failed, 77 every case was skipped.
 """
 import argparse

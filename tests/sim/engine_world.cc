@@ -137,8 +137,8 @@ bool EngineWorld::open() {
   failed_ = false;
   held_.clear();
   auto opened = Engine::open(*disk_, clock_, source_, options_);
-  lost_power_ = false;
   if (!did("open", opened)) return false;
+  lost_power_ = false;
   engine_ = std::move(*opened);
   VolumeContents found;
   if (!load(kRootInode, "", found)) return false;

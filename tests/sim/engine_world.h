@@ -158,7 +158,7 @@ class EngineWorld {
 
   const Workload workload_;
   Faults faults_ = Faults::kNone;
-  bool lost_power_ = false;  // since the last opening
+  bool lost_power_ = false;  // since the last opening that came to its end
   bool failed_ = false, refused_ = false;
   std::set<InodeId> held_;
   std::unique_ptr<SimDisk> disk_;

@@ -80,6 +80,7 @@ rocksdb::Options rocks_options(const CatalogOptions& options, rocksdb::Env& env,
   o.compaction_style = rocksdb::kCompactionStyleUniversal;  // least write amplification
   o.compression = compression();
   o.max_background_jobs = 2;
+  o.max_file_opening_threads = 1;  // none of its own: RocksDB aborts where it cannot start one
   o.table_factory = table_factory(options.block_cache_bytes);
   o.prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(kKeyPrefixSize));
   // One hint per kind of record: commands mostly go on where the last one of the kind was.

@@ -74,6 +74,28 @@ def lack_of_memory_is_one_clear_error(v):
 
 
 @case(mounted=True, mount=False, check=False)
+def lack_of_threads_is_one_clear_error(v):
+    """A daemon that may not start its threads, or has no memory for their stacks, mounts with less
+    or says so in one line; it dies by no signal."""
+    v.format()
+    words = f'{v.tools["kvsyncfs"]} {v.store} {v.mnt} -o cache_size=8M,write_buffer=4M'
+    if sh(f'ulimit -v 400000; exec {v.tools["kvsyncfs"]} --version').returncode != 0:
+        raise Skip('a build that needs more only to start')
+    refused = 0
+    for mebibytes in range(150, 420, 30):
+        done = sh(f'ulimit -v {mebibytes << 10}; exec {words}')
+        refused += done.returncode != 0
+        if done.returncode:
+            loud(done, 'memory|thread')
+            check('Aborted' not in done.stderr, f'{mebibytes} MiB: {done.stderr}')
+        else:
+            v.unmount(check=False)
+        check(not v.mounted(), f'{mebibytes} MiB: a mount is left')
+        wait_until(lambda: not v.pids(), 20, 'end of the daemon')  # umount may not know of it
+    check(refused, 'no limit was felt')
+
+
+@case(mounted=True, mount=False, check=False)
 def mount_without_device_or_rights_is_loud(v):
     """A missing /dev/fuse and a user without rights are named."""
     v.format()

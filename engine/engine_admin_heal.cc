@@ -93,14 +93,18 @@ Status EngineImpl::Admin::heal_now() {
   return {};
 }
 
-/// A session may be over before the catalog says so: a holder counts only if it is a member too.
+/// A session may be over before the catalog says so, and a node dead before its lease ends: a
+/// holder counts only if it is a member too, and reached.
 Result<SegmentShare> EngineImpl::Admin::last_copies(NodeId node) {
   if (!engine_.cluster_) return lone();
   KVSYNCFS_TRY(engine_.may_answer());
   const Sessions sessions = engine_.catalog_->sessions();
   const auto members = engine_.cluster_->membership.map();
   const auto has_it = [&](NodeId holder) {
-    return holder != node && lives(sessions, holder) && members->find(holder) != nullptr;
+    const bool is_reached =
+        holder == engine_.cluster_->seams.node || !engine_.cluster_->segments.is_down(holder);
+    return holder != node && is_reached && lives(sessions, holder) &&
+           members->find(holder) != nullptr;
   };
   SegmentShare last;
   KVSYNCFS_ASSIGN(const auto segments, engine_.catalog_->segments());

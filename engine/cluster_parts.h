@@ -22,6 +22,7 @@
 #include "engine/cluster/node_orders.h"
 #include "engine/cluster/volume_record_store.h"
 #include "engine/cluster_seams.h"
+#include "engine/kept_attributes.h"
 #include "engine/lock_waits.h"
 #include "engine/lost_handles.h"
 #include "engine/node_segments.h"
@@ -112,6 +113,7 @@ struct ClusterParts {
   std::atomic<bool> catalog_is_wrong = false;  ///< so say most of the others
   std::atomic<bool> catalogs_differ = false;   ///< and nobody can say which is right
   OpenHandles handles;
+  KeptAttributes kept_attributes;
   LockWaits lock_waits;
   std::atomic<std::uint64_t> held_live_bytes = 0;  ///< in segments of which this node has a copy
   std::atomic<bool> sessions_ended = true;         ///< orphans may be nobody's since

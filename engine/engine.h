@@ -214,6 +214,13 @@ class Engine {
   /// The same for a read of a handle that is open: it goes on also while a node of a cluster cannot
   /// prove its lease, with what this node knows.
   virtual Result<Inode> attributes_of_open(InodeId inode) = 0;
+  /// For so many ns the kernel may keep what is read of the attributes after this call. Of a
+  /// cluster's node: until its lease ends, or `forget` (below) is called. 0: not at all.
+  virtual std::uint64_t keep_attributes(InodeId inode) = 0;
+  /// Makes the kernel forget the attributes of an inode that it keeps, and returns when it has
+  /// (false: it has no such inode); from a thread of the engine. Before it is set, and after an
+  /// empty one was, nothing may be kept.
+  virtual void set_forget_attributes(std::function<bool(InodeId)> forget) = 0;
   virtual Result<Inode> set_attributes(InodeId inode, const AttributeChange& change) = 0;
   /// The file was read: atime moves as relatime says (gathered, no wait).
   virtual void touch(InodeId inode) = 0;

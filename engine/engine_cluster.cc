@@ -57,6 +57,7 @@ Status EngineImpl::open_cluster() {
       std::make_unique<ClusterParts>(seams, etcd_log, *catalog_, *store_, clock_,
                                      superblock_.volume_tag(), options_.timeout_ns, options_.warn);
   misses_ = &cluster_->segments.misses();
+  catalog_->set_inode_observer([this](InodeId inode) { cluster_->kept_attributes.changed(inode); });
   start_lease_task();
   return {};
 }
@@ -65,6 +66,8 @@ Status EngineImpl::start_transport() {
   cluster_->segments.server().serve_others(
       [this](const Incoming& request) { return answer_peer(request); });
   cluster_->session.tell_history([this] { cluster_->catalog_is_wrong = true; });
+  cluster_->session.acknowledge_after(
+      [this](auto then) { cluster_->kept_attributes.when_told(std::move(then)); });
   TransportHandlers handlers;
   handlers.on_request = [this, gate = cluster_->gate](Incoming request, Responder responder) {
     gate->enter([&] { take_request(std::move(request), std::move(responder)); });
@@ -333,6 +336,28 @@ Result<bool> EngineImpl::open_handle(InodeId inode) {
   if (found && (found->link_count > 0 || cluster_->handles.may_stay(inode))) return keep;
   cluster_->handles.close(inode);
   return found ? Error(Code::kStale, "the file was removed") : found.error();
+}
+
+/// The lease is read first: where it is given up meanwhile, either all_changed() finds the inode,
+/// or it is seen here.
+std::uint64_t EngineImpl::keep_attributes(InodeId inode) {
+  if (!cluster_) return kNever;
+  const std::uint64_t until_ns = cluster_->log.lease_until_ns(), now_ns = clock_.boot_ns();
+  if (!cluster_->kept_attributes.keep(inode, until_ns, now_ns)) return 0;
+  return cluster_->log.lease_until_ns() >= until_ns ? until_ns - now_ns : 0;
+}
+
+void EngineImpl::set_forget_attributes(std::function<bool(InodeId)> forget) {
+  if (!cluster_) return;  // nothing changes behind the kernel
+  const bool is_set = static_cast<bool>(forget);
+  cluster_->kept_attributes.set_forget(std::move(forget),
+                                       [this](InodeId inode) { return live_.retained(inode); });
+  if (is_set)
+    cluster_->seams.tasks.start("kernel", [this] {
+      cluster_->kept_attributes.run();
+      cluster_->session.acknowledge();
+      return clock_.boot_ns();
+    });
 }
 
 void EngineImpl::close_handle(InodeId inode) {

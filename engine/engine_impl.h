@@ -82,6 +82,8 @@ class EngineImpl final : public Engine {
 
   Result<Inode> attributes(InodeId inode) override;
   Result<Inode> attributes_of_open(InodeId inode) override;
+  std::uint64_t keep_attributes(InodeId inode) override;
+  void set_forget_attributes(std::function<bool(InodeId)> forget) override;
   Result<Inode> set_attributes(InodeId inode, const AttributeChange& change) override;
   void touch(InodeId inode) override;
   Result<std::string> xattr(InodeId inode, std::string_view name) override;

@@ -50,6 +50,7 @@ void EngineImpl::set_forget_pages(std::function<void(InodeId)> forget) {
 void EngineImpl::note_session_end() {
   if (!cluster_->session.is_out()) counts_.leases_lost.fetch_add(1, std::memory_order_relaxed);
   cluster_->session.ended();
+  cluster_->kept_attributes.all_changed();
 }
 
 /// Called before the entry is applied: afterwards nobody knows what the session had.

@@ -132,7 +132,8 @@ void NodeSession::applied(Position position, const Transaction& transaction,
       waiting->second->results.emplace(std::move(results));
     return;
   }
-  if (origin) acknowledger_.owe(origin->node, position);
+  if (origin)
+    due_([this, node = origin->node, position] { acknowledger_.owe(node, position); });
   const bool sessions =
       std::any_of(transaction.commands.begin(), transaction.commands.end(), [](const Command& c) {
         return std::holds_alternative<JoinCommand>(c) || std::holds_alternative<EndCommand>(c);

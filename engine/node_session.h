@@ -51,6 +51,11 @@ class NodeSession {
                                             std::optional<Incarnation> wanted = {},
                                             const Numbered& numbered = {});
 
+  /// What an acknowledgement has to wait for: calls `then` when it is due, in the order of the
+  /// calls. Before join().
+  void acknowledge_after(std::function<void(std::function<void()> then)> due) {
+    due_ = std::move(due);
+  }
   /// The log's applier tells of each entry, in order. Thread: one at a time.
   void applied(Position position, const Transaction& transaction,
                Result<std::vector<CommandResult>> results);
@@ -117,6 +122,7 @@ class NodeSession {
 
   Acknowledgements acknowledgements_;
   Acknowledger acknowledger_;
+  std::function<void(std::function<void()>)> due_ = [](const auto& then) { then(); };
   std::map<NodeId, std::uint64_t> asked_ns_;  // end_the_dead: when the log was asked last
 };
 

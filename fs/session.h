@@ -45,9 +45,9 @@ class Session {
     fuse_lowlevel_notify_inval_inode(session_, directory.value, 0, 0);  // ENOENT: none was kept
   }
 
-  /// The kernel asks for the inode's attributes again; as above.
-  void forget_attributes(InodeId inode) {
-    fuse_lowlevel_notify_inval_inode(session_, inode.value, -1, 0);  // ENOENT: none were kept
+  /// The kernel asks for the inode's attributes again; as above. False: it has no such inode.
+  bool forget_attributes(InodeId inode) {
+    return fuse_lowlevel_notify_inval_inode(session_, inode.value, -1, 0) == 0;
   }
 
   /// The kernel drops the file's pages, and writes back those that a mapping changed: not in a

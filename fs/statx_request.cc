@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 namespace kvsyncfs {
@@ -86,12 +87,15 @@ bool answer_statx(Face& face, int fd, const void* request, std::size_t size) {
   const NoCancel no_cancel;
   const auto begin = std::chrono::steady_clock::now();
   const InodeId id{header.nodeid};
+  const double keep_seconds = face.keep_seconds(id);
   const auto found = face.engine.attributes(id);
   StatxOut out;
   out.header.unique = header.unique;
   out.header.len = sizeof out;
   if (found) {
-    out.valid_seconds = static_cast<std::uint64_t>(face.cache_seconds());
+    out.valid_seconds = static_cast<std::uint64_t>(keep_seconds);
+    out.valid_nanoseconds =
+        static_cast<std::uint32_t>((keep_seconds - std::floor(keep_seconds)) * 1e9);
     out.stat = to_statx(id, *found);
   } else {
     out.header.error = -to_errno(found.error().code);

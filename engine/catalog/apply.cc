@@ -83,8 +83,11 @@ Result<CommandResult> RocksCatalog::apply_one(Position position, std::uint32_t i
   if (!verdict) return skip_failed(verdict.error(), cursor, last, transaction.origin);
   if (last && transaction.origin) run.note_request(*transaction.origin);
   KVSYNCFS_TRY(run.commit(cursor));
-  if (observer_)
-    for (const ExtentChange& change : run.extent_changes()) observer_(change);
+  if (extent_observer_)
+    for (const ExtentChange& change : run.extent_changes()) extent_observer_(change);
+  if (inode_observer_)
+    for (const StagedInode& staged : run.inodes())
+      if (staged.state != StagedInode::State::kRead) inode_observer_(staged.id);
   return std::move(run.result);
 }
 

@@ -130,6 +130,8 @@ class Catalog {
 
   /// Called with every file range whose extents changed, inside apply. Set before the first apply.
   virtual void set_extent_observer(std::function<void(const ExtentChange&)> observer) = 0;
+  /// Called with every inode whose record changed or went, likewise.
+  virtual void set_inode_observer(std::function<void(InodeId)> observer) = 0;
 
   // Reads. kNotFound where the record is missing, kCorrupt where it does not decode, kIo.
   virtual Result<Inode> inode(InodeId id) const = 0;

@@ -23,7 +23,10 @@ class RocksCatalog final : public Catalog {
                                            const Transaction& transaction) override;
   Position applied() const override { return {applied_.load(std::memory_order_acquire)}; }
   void set_extent_observer(std::function<void(const ExtentChange&)> observer) override {
-    observer_ = std::move(observer);
+    extent_observer_ = std::move(observer);
+  }
+  void set_inode_observer(std::function<void(InodeId)> observer) override {
+    inode_observer_ = std::move(observer);
   }
 
   Result<Inode> inode(InodeId id) const override { return tables_->inode(id); }
@@ -86,7 +89,8 @@ class RocksCatalog final : public Catalog {
   CatalogOptions options_;  ///< its folder changes with reopen()
   std::unique_ptr<Tables> tables_;
   const bool read_only_, for_check_;
-  std::function<void(const ExtentChange&)> observer_;
+  std::function<void(const ExtentChange&)> extent_observer_;
+  std::function<void(InodeId)> inode_observer_;
   rocksdb::WriteBatch batch_;    ///< of the command being applied; kept for its memory
   std::optional<Error> failed_;  ///< of an apply: nothing can be applied any more
   std::atomic<std::uint64_t> applied_;

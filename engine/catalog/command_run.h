@@ -96,6 +96,8 @@ class CommandRun {
   Status commit(Cursor cursor);
   /// Ranges whose extents changed, for the observer.
   std::span<const ExtentChange> extent_changes() const { return extent_changes_; }
+  /// Those that were read, too.
+  std::span<const StagedInode> inodes() const { return {inodes_.data(), inodes_.size()}; }
 
  private:
   static constexpr std::size_t kStagedMax = 4;  // a rename: two parents, two inodes

@@ -24,8 +24,11 @@ Timestamp wall_clock() {
 /// fstat(2) does not.
 void get_attributes(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Op op(req, OpKind::kGetattr);
-  op.attributes(id(ino), fi != nullptr ? op.engine().attributes_of_open(id(ino))
-                                       : op.engine().attributes(id(ino)));
+  const double keep_seconds = op.face().keep_seconds(id(ino));
+  op.attributes(
+      id(ino),
+      fi != nullptr ? op.engine().attributes_of_open(id(ino)) : op.engine().attributes(id(ino)),
+      keep_seconds);
 }
 
 /// Set-group-ID goes also where the group may not execute, unless the caller is a member or root.
@@ -56,7 +59,7 @@ void set_attributes(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_se
   const bool owner = change.uid || change.gid;
   if (!change.mode) change.kill_privileges = owner || request_kills_privileges();
   if (change.kill_privileges) change.kill_setgid = kills_setgid(op, id(ino));
-  op.attributes(id(ino), op.engine().set_attributes(id(ino), change));
+  op.attributes(id(ino), op.engine().set_attributes(id(ino), change), op.face().cache_seconds());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // lookup, forget: how the kernel comes to know an inode and lets it go. Every
 // entry reply counts one reference in the engine; forget gives them back.
+#include <algorithm>
+
 #include "fs/ops/op.h"
 
 namespace kvsyncfs {
@@ -20,6 +22,26 @@ void Op::entry(const Result<Entry>& result) {
   // The request may have been interrupted: then the kernel never saw the entry
   // and will not forget it.
   if (fuse_reply_entry(req_, &e) != 0) engine().release(result->inode);
+}
+
+/// The system call that looks a name up wants the attributes as well, so the kernel keeps them as
+/// long as that takes. It may not know the inode yet: it is retained before the attributes are
+/// read, and the time is short, since an inode that the kernel forgets and learns anew at that
+/// moment could take the older of two answers.
+void Op::looked_up(const Result<Entry>& found) {
+  constexpr double kOneCallSeconds = 0.001;
+  if (!found || !face_.clustered) return entry(found);
+  engine().retain(found->inode);
+  const double keep_seconds = std::min(face_.keep_seconds(found->inode), kOneCallSeconds);
+  const auto attributes = engine().attributes(found->inode);
+  if (attributes) {
+    fuse_entry_param e = to_entry(face_, found->inode, *attributes);
+    e.attr_timeout = keep_seconds;
+    if (fuse_reply_entry(req_, &e) == 0) return;
+  } else {
+    error(attributes.error());
+  }
+  engine().release(found->inode);
 }
 
 namespace {
@@ -46,7 +68,7 @@ void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
     fuse_reply_entry(req, &none);
     return;
   }
-  op.entry(found);
+  op.looked_up(found);
 }
 
 void forget(fuse_req_t req, fuse_ino_t ino, std::uint64_t count) {

@@ -26,7 +26,7 @@ class Session;
 inline constexpr std::size_t kReadSizeMax = 1u << 20;  ///< as negotiated: max_pages of a request
 
 /// The kernel keeps names and attributes this long on a lone node, where nothing else changes them;
-/// in a cluster it asks each time.
+/// in a cluster it asks for names each time, and keeps attributes while it can be told of changes.
 inline constexpr double kCacheSeconds = 86400;
 
 /// What every handler works with; fuse_req_userdata() of each request.
@@ -45,6 +45,11 @@ struct Face {
   /// Replies from other threads than the session's; closed before the session goes.
   std::shared_ptr<Gate> late_replies = std::make_shared<Gate>();
   double cache_seconds() const { return clustered ? 0 : kCacheSeconds; }
+  /// Of the attributes that are read after the call, for a request that names the inode: so the
+  /// kernel has it in memory and sees from its count of changes when the answer comes too late.
+  double keep_seconds(InodeId inode) const {
+    return clustered ? static_cast<double>(engine.keep_attributes(inode)) / 1e9 : kCacheSeconds;
+  }
 };
 
 class Op {
@@ -79,10 +84,11 @@ class Op {
     fuse_reply_err(req_, 0);
   }
   void entry(const Result<Entry>& result);
-  void attributes(InodeId inode, const Result<Inode>& result) {
+  void looked_up(const Result<Entry>& found);
+  void attributes(InodeId inode, const Result<Inode>& result, double keep_seconds) {
     if (!result) return error(result.error());
     const struct stat st = to_stat(inode, *result);
-    fuse_reply_attr(req_, &st, face_.cache_seconds());
+    fuse_reply_attr(req_, &st, keep_seconds);
   }
   void bytes(const void* data, std::size_t size) {
     fuse_reply_buf(req_, static_cast<const char*>(data), size);

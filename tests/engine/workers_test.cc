@@ -67,6 +67,8 @@ class FakeEngine : public Engine {
   void close_handle(InodeId) override {}
   Result<Inode> attributes(InodeId) override { return kNone; }
   Result<Inode> attributes_of_open(InodeId) override { return kNone; }
+  std::uint64_t keep_attributes(InodeId) override { return 0; }
+  void set_forget_attributes(std::function<bool(InodeId)>) override {}
   Result<Inode> set_attributes(InodeId, const AttributeChange&) override { return kNone; }
   void touch(InodeId) override {}
   Result<std::string> xattr(InodeId, std::string_view) override { return kNone; }

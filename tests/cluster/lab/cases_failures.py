@@ -191,10 +191,14 @@ def stopped_node_delays_and_then_shows_nothing_stale(c):
     put(one.path('f'), b'old')
     for node in c.nodes:
         equal(get(node.path('f')), b'old', f'before, on {node.name}')
+    os.chmod(one.mnt, 0o711)
+    os.stat(one.mnt)  # the kernel may keep this as long as the lease holds
     one.stop()
     waiting = Job(get, one.path('f'))
-    took, _ = timed(within, FAILOVER_S + 20, put, two.path('f'), b'new')
+    took, _ = timed(within, FAILOVER_S + 20, os.chmod, two.mnt, 0o755)
     print(f'  the first change took {took:.2f} s')
+    looking = Job(os.stat, one.mnt)
+    put(two.path('f'), b'new')
     longest, _ = Job(change_often, three.mnt, 'three', 2).result(40)
     one.cont()
     check(took <= FAILOVER_S, f'a change took {took:.2f} s while another node was stopped')
@@ -203,6 +207,10 @@ def stopped_node_delays_and_then_shows_nothing_stale(c):
         equal(waiting.result(30), b'new', 'what an open of the stopped node reads afterwards')
     except OSError as error:
         print(f'  the open that waited: {error}')
+    try:
+        equal(looking.result(30).st_mode & 0o777, 0o755, 'mode that the stopped node shows')
+    except OSError as error:
+        print(f'  the stat that waited: {error}')
     serves_again(one, 'f', b'new')
     put(one.path('f'), b'newest')
     equal(get(three.path('f')), b'newest', 'a change of the node that was stopped')

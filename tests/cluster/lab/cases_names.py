@@ -2,6 +2,7 @@
 import os
 import stat
 import subprocess
+import threading
 
 from jobs import barrier, timed, together, within
 from oracle import BYTE_STEPS, NAME_STEPS, Walk, tree
@@ -290,3 +291,57 @@ def set_id_bits_go_with_a_foreign_write(c):
     within(20, append)
     equal(stat.S_IMODE(os.stat(three.path('f')).st_mode), 0o777, 'mode after')
     equal(get(one.path('f')), b'xy', 'bytes')
+
+
+def _stat_on(paths, until):
+    while not until.is_set():
+        for path in paths:
+            os.stat(path)
+
+
+@case()
+def attributes_are_never_old(c):
+    """While programs on a node look at attributes all the time, so that its kernel keeps them, each
+    change of another node is seen as soon as it has returned."""
+    one, two, three = c.nodes
+    os.mkdir(one.path('d'))
+    put(one.path('d/f'), b'')
+    put(one.path('g'), b'')
+    until = threading.Event()
+    lookers = [
+        threading.Thread(target=_stat_on, args=([node.path('d'), node.path('d/f')], until))
+        for node in (two, three)
+        for _ in range(2)
+    ]
+    handle = os.open(two.path('d/f'), os.O_RDONLY)
+    # Nobody looks its name up on that node, so that its kernel keeps what it was told once.
+    unnamed = os.open(three.path('g'), os.O_RDONLY)
+    for looker in lookers:
+        looker.start()
+    try:
+        for number in range(1, 60 * c.more):
+            path = one.path('d/f')
+            mode = 0o600 | number % 64
+            os.fstat(unnamed)
+            os.chmod(one.path('g'), mode)
+            equal(os.fstat(unnamed).st_mode & 0o777, mode, 'mode of a file that is only open')
+            os.chmod(path, mode)
+            for node in (two, three):
+                equal(os.stat(node.path('d/f')).st_mode & 0o777, mode, f'mode on {node.name}')
+            equal(os.fstat(handle).st_mode & 0o777, mode, 'mode of the open file')
+            put(path, b'x' * number)
+            for node in (two, three):
+                equal(os.stat(node.path('d/f')).st_size, number, f'size on {node.name}')
+            equal(len(os.pread(handle, 1000, 0)), number, 'bytes of the open file')
+            os.link(path, one.path(f'd/l{number}'))
+            for node in (two, three):
+                equal(os.stat(node.path('d/f')).st_nlink, number + 1, f'links on {node.name}')
+            os.mkdir(one.path(f'd/s{number}'))
+            for node in (two, three):
+                equal(os.stat(node.path('d')).st_nlink, number + 2, f'folders on {node.name}')
+    finally:
+        until.set()
+        for looker in lookers:
+            looker.join()
+        os.close(handle)
+        os.close(unnamed)

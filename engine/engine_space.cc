@@ -178,7 +178,12 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
   KVSYNCFS_ASSIGN(const auto begun, begin_change());
   if (target_offset > kFileSizeMax || length > kFileSizeMax - target_offset)
     return Code::kFileTooBig;
+  const Deadline until = deadline();
   auto cloned = clone_once(source, source_offset, target, target_offset, length, begun);
+  while (!cloned && cloned.error().code == Code::kBusy) {
+    if (until.is_over()) return Error(Code::kTimeout, cloned.error().detail);
+    cloned = clone_once(source, source_offset, target, target_offset, length, begun);
+  }
   if (cloned || cloned.error().code != Code::kNoSpace) return cloned;
   // As for a write: dirty bytes may be overwrites, whose old bytes die when they are flushed.
   look_at_disk();
@@ -186,6 +191,7 @@ Result<std::uint64_t> EngineImpl::clone_range(InodeId source, std::uint64_t sour
   return clone_once(source, source_offset, target, target_offset, length, begun);
 }
 
+/// Errors: also kBusy, where another node cut the source between the look at it and the change.
 Result<std::uint64_t> EngineImpl::clone_once(InodeId source, std::uint64_t source_offset,
                                              InodeId target, std::uint64_t target_offset,
                                              std::uint64_t length,
@@ -214,9 +220,14 @@ Result<std::uint64_t> EngineImpl::clone_once(InodeId source, std::uint64_t sourc
   if (!room) return Code::kNoSpace;
   std::unique_lock lock(to->mutex);
   KVSYNCFS_TRY(load_size(*to));
-  KVSYNCFS_TRY(commit_one(
-      CloneRangeCommand{source, target, source_offset, target_offset, length, clock_.now()},
-      begun));
+  const auto done = commit_one(
+      CloneRangeCommand{source, target, source_offset, target_offset, length, clock_.now()}, begun);
+  if (!done) {
+    const auto now = catalog_->inode(source);
+    const bool was_cut =
+        done.error().code == Code::kInvalid && now && now->size < source_offset + length;
+    return was_cut ? Error(Code::kBusy, "the source is cut again and again") : done.error();
+  }
   to->dirty.drop(target_offset, target_offset + length);
   to->mtime.reset();
   to->size = std::max(to->size, target_offset + length);

@@ -78,9 +78,9 @@ void write_file(fuse_req_t req, fuse_ino_t ino, fuse_bufvec* in, off_t offset, f
                     in->buf[0].size - in->off);
   WriteOptions options;
   options.handle = fi->fh;
-  // Pages that the kernel writes back for mmap have a place of their own, also
-  // on such a handle.
-  options.append = (fi->flags & O_APPEND) != 0 && !fi->writepage;
+  // On a lone node the kernel knows the end, and whether this write goes there (RWF_NOAPPEND). Pages
+  // that it writes back for mmap have a place of their own, also on such a handle.
+  options.append = op.face().clustered && (fi->flags & O_APPEND) != 0 && !fi->writepage;
   if (request_kills_privileges()) {
     if (const Status cleared = clear_privileges(op, id(ino)); !cleared)
       return op.error(cleared.error());

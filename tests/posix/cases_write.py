@@ -1,4 +1,5 @@
 """write, append, truncate and the places where bytes must or must not be."""
+import errno
 import os
 import random
 import resource
@@ -6,6 +7,7 @@ import signal
 
 from support import (
     PAGE,
+    Skip,
     all_end_well,
     as_user,
     case,
@@ -20,6 +22,7 @@ from support import (
     sh_ok,
     threads,
 )
+from volume import drop_caches
 
 
 def append_to_write_only_handle(v):
@@ -49,6 +52,23 @@ def append_ignores_offset(v):
     os.lseek(fd, 0, os.SEEK_SET)
     os.write(fd, b'three')
     equal(get('f'), b'onetwothree')
+
+
+def append_handle_writes_in_place_when_told_to(v):
+    """RWF_NOAPPEND on an O_APPEND handle: the bytes lie at the offset, also for later readers."""
+    no_append = 0x20
+    fd = create('f', os.O_APPEND)
+    os.write(fd, b'abcdef')
+    try:
+        os.pwritev(fd, [b'Y'], 0, no_append)
+    except OSError as error:
+        raise Skip(errno.errorcode[error.errno]) from error
+    equal(get('f'), b'Ybcdef')
+    os.pwrite(fd, b'Z', 0)
+    equal(get('f'), b'YbcdefZ')
+    os.close(fd)
+    drop_caches(3)
+    equal(get('f'), b'YbcdefZ', 'when the kernel has kept nothing')
 
 
 def append_after_truncate(v):

@@ -94,6 +94,32 @@ TEST_F(EtcdLogCluster, WithoutQuorumAnAppendTimesOutAndIsThereOnceAfterwards) {
   EXPECT_EQ(std::count(entries.begin(), entries.end(), "doubtful"), 1);
 }
 
+TEST_F(EtcdLogCluster, WhoWaitsOnIsSentForWhenTheSenderGivesUp) {
+  start_servers(1);
+  EtcdLogOptions options = log_options("a");
+  options.request_timeout_ns = kSecond / 4;
+  auto made = try_node(options, grpc_options());
+  ASSERT_TRUE(made) << describe(made.error());
+  (*made)->follow();
+  EtcdLog& log = *(*made)->log;
+  servers->kill(0);
+  const auto first = log.submit("first");
+  ASSERT_TRUE(first);
+  Result<Position> given_up = Position{1};
+  std::thread sender([&] { given_up = log.wait(*first, clock->boot_ns() + 2 * kSecond); });
+  while (log.counters().repeats == 0) std::this_thread::yield();  // the first one sends
+  const auto second = log.submit("second");
+  ASSERT_TRUE(second);
+  Result<Position> position = Code::kTimeout;
+  std::thread other([&] { position = log.wait(*second, clock->boot_ns() + 20 * kSecond); });
+  sender.join();
+  EXPECT_FALSE(given_up);
+  servers->start(0);
+  ASSERT_TRUE(ready());
+  other.join();
+  EXPECT_TRUE(position) << describe(position.error());
+}
+
 TEST_F(EtcdLogCluster, HistoryThatWasCompactedIsReadFromTheBatches) {
   start_servers(1);
   auto a = make_node("a"), b = make_node("b");

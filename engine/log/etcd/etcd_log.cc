@@ -182,7 +182,7 @@ Status EtcdLogImpl::freeze_at_batch(
   }
   lock.lock();
   sending_ = false;
-  changed_.notify_all();
+  wake_next();
   return {};
 }
 
@@ -222,7 +222,7 @@ Error EtcdLogImpl::fail(Error error) {
   std::lock_guard lock(queue_mutex_);
   if (!failure_ || failure_->code == Code::kFenced) failure_ = std::move(error);
   lease_until_ns_.store(0, std::memory_order_release);
-  for (const Ticket& ticket : queue_) ticket->result.emplace(*failure_);
+  for (const Ticket& ticket : queue_) ticket->end(*failure_);
   queue_.clear();
   queue_bytes_ = 0;
   if (flight_) finish(*flight_, *failure_);

@@ -64,9 +64,10 @@ Result<EtcdLog::Ticket> EtcdLogImpl::enqueue(std::string_view entry, std::string
   if (!queue_.empty() && queue_bytes_ + entry.size() > options_.queue_bytes_max)
     return Error(Code::kBusy, "the log's queue is full");
   queue_bytes_ += entry.size();
-  queue_.push_back(std::make_shared<Pending>(
-      Pending{std::string(entry), std::move(end_of_session), std::nullopt}));
-  return queue_.back();
+  auto pending = std::make_shared<Pending>();
+  pending->entry = entry;
+  pending->end_of_session = std::move(end_of_session);
+  return queue_.emplace_back(std::move(pending));
 }
 
 std::optional<Result<Position>> EtcdLogImpl::take(const Ticket& ticket) {
@@ -76,6 +77,7 @@ std::optional<Result<Position>> EtcdLogImpl::take(const Ticket& ticket) {
 
 /// Whoever waits drives the log while nobody else does.
 Result<Position> EtcdLogImpl::wait(const Ticket& ticket, std::uint64_t deadline_ns) {
+  const Waiting waiting(*this, *ticket);
   for (;;) {
     {
       std::lock_guard lock(queue_mutex_);
@@ -94,8 +96,26 @@ Result<Position> EtcdLogImpl::wait(const Ticket& ticket, std::uint64_t deadline_
     const std::uint64_t now_ns = clock_.boot_ns();
     const std::uint64_t until_ns = std::min(next_sending_ns(), deadline_ns);
     if (!ticket->result && until_ns > now_ns)
-      changed_.wait_for(lock, std::chrono::nanoseconds(until_ns - now_ns));
+      ticket->changed.wait_for(lock, std::chrono::nanoseconds(until_ns - now_ns));
   }
+}
+
+EtcdLogImpl::Waiting::Waiting(EtcdLogImpl& log, Pending& pending) : log_(log) {
+  std::lock_guard lock(log_.queue_mutex_);
+  place_ = log_.waiting_.insert(log_.waiting_.end(), &pending);
+}
+
+EtcdLogImpl::Waiting::~Waiting() {
+  std::lock_guard lock(log_.queue_mutex_);
+  log_.waiting_.erase(place_);
+  log_.wake_next();
+}
+
+/// queue_mutex_ is held. One of those who wait has to send: it looks at what is to be done, and on
+/// its way out it wakes the next one.
+void EtcdLogImpl::wake_next() {
+  changed_.notify_all();
+  if (next_sending_ns() != kNever && !waiting_.empty()) waiting_.front()->changed.notify_all();
 }
 
 /// queue_mutex_ is held.
@@ -124,7 +144,7 @@ std::uint64_t EtcdLogImpl::send(std::uint64_t deadline_ns) {
   settle(txn, client_.txn(txn, std::min(request_deadline(), deadline_ns)));
   std::lock_guard lock(queue_mutex_);
   sending_ = false;
-  changed_.notify_all();
+  wake_next();
   return next_sending_ns();
 }
 
@@ -318,9 +338,9 @@ void EtcdLogImpl::finish(Flight& flight, const Result<Position>& first) {
   std::uint64_t offset = 0;
   for (const Ticket& ticket : flight.tickets) {
     if (first)
-      ticket->result.emplace(Position{first->value + offset++});
+      ticket->end(Position{first->value + offset++});
     else
-      ticket->result.emplace(first.error());
+      ticket->end(first.error());
   }
 }
 

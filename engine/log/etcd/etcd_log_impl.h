@@ -7,9 +7,11 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/log/etcd/etcd_log.h"
@@ -22,6 +24,13 @@ struct EtcdLog::Pending {
   std::string entry;
   std::string end_of_session;              ///< key that must be gone; empty: no condition
   std::optional<Result<Position>> result;  ///< under queue_mutex_
+  std::condition_variable changed;         ///< whoever waits for it has something to do
+
+  /// queue_mutex_ is held.
+  void end(Result<Position> how) {
+    result.emplace(std::move(how));
+    changed.notify_all();
+  }
 };
 
 namespace etcd {
@@ -123,6 +132,20 @@ class EtcdLogImpl final : public EtcdLog {
   void landed();
   void finish(Flight& flight, const Result<Position>& first);
   void back_off();
+  void wake_next();
+  /// Somebody is in wait(): each is woken for its own result, and one of them where there is
+  /// something to send. So many who wait cost one another no changes of threads.
+  class Waiting {
+   public:
+    Waiting(EtcdLogImpl& log, Pending& pending);
+    ~Waiting();
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    EtcdLogImpl& log_;
+    std::list<Pending*>::iterator place_;
+  };
 
   // etcd_log_watch.cc
   Applied apply(std::uint64_t index, const std::string& key, std::int64_t revision,
@@ -172,8 +195,9 @@ class EtcdLogImpl final : public EtcdLog {
   std::int64_t compacted_ = 0;  ///< revision
   std::atomic<std::uint64_t> held_bytes_{0};
 
-  mutable std::mutex queue_mutex_;  ///< after apply_mutex_; guards the rest
-  std::condition_variable changed_;
+  mutable std::mutex queue_mutex_;   ///< after apply_mutex_; guards the rest
+  std::condition_variable changed_;  ///< for all but those who are in wait()
+  std::list<Pending*> waiting_;      ///< in wait(), the oldest first
   std::deque<Ticket> queue_;
   std::uint64_t queue_bytes_ = 0;
   std::optional<Flight> flight_;            ///< sent, outcome not known

@@ -44,7 +44,7 @@ EtcdLogImpl::Applied EtcdLogImpl::apply(std::uint64_t index, const std::string& 
   std::lock_guard lock(queue_mutex_);
   if (name->node == options_.node && name->incarnation == incarnation_)
     own_batch_applied(name->number, first);
-  changed_.notify_all();
+  wake_next();
   return Applied::kDone;
 }
 

@@ -115,7 +115,8 @@ Status serve_mount(OpenStore& store, Clock& clock, const MountOptions& options, 
   Face face{engine, metrics, options.atime, store.is_clustered()};
   const std::string warning = mountpoint_warning(options.mountpoint);
   KVSYNCFS_ASSIGN(const auto session, Session::mount(face, options));
-  engine.set_forget_attributes([&session](InodeId inode) { return session->forget_attributes(inode); });
+  engine.set_forget_attributes(
+      [&session](InodeId inode) { return session->forget_attributes(inode); });
   Workers workers(engine, clock);
   for (const std::string& line : attendants.degraded) spdlog::warn("{}", line);
   StatsServer stats(

@@ -78,8 +78,8 @@ void write_file(fuse_req_t req, fuse_ino_t ino, fuse_bufvec* in, off_t offset, f
                     in->buf[0].size - in->off);
   WriteOptions options;
   options.handle = fi->fh;
-  // On a lone node the kernel knows the end, and whether this write goes there (RWF_NOAPPEND). Pages
-  // that it writes back for mmap have a place of their own, also on such a handle.
+  // On a lone node the kernel knows the end, and whether this write goes there (RWF_NOAPPEND).
+  // Pages that it writes back for mmap have a place of their own, also on such a handle.
   options.append = op.face().clustered && (fi->flags & O_APPEND) != 0 && !fi->writepage;
   if (request_kills_privileges()) {
     if (const Status cleared = clear_privileges(op, id(ino)); !cleared)

@@ -114,6 +114,6 @@ ClusterParts::ClusterParts(ClusterSeams& cluster_seams, EtcdLog& etcd_log, Catal
       judge(seams.node),
       order_store(seams.etcd, clock, seams.volume),
       cuts(seams.node, cut_patience_ns(seams)),
-      durable(seams.etcd, seams.volume) {}
+      durable(seams.etcd, seams.volume, seams.generation) {}
 
 }  // namespace kvsyncfs

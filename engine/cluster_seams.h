@@ -38,6 +38,8 @@ struct ClusterSeams {
                                  << 30;    ///< what the log may hold; half of etcd's quota of 2 GiB
   std::string version = {};                ///< of the program, for people
   std::vector<std::string> features = {};  ///< as Member has them
+  std::uint64_t generation = 1;            ///< of the volume's log, as node_generation.h tells
+  bool has_catalog = true;  ///< that follows this log; else one is to be taken from another node
 };
 
 }  // namespace kvsyncfs

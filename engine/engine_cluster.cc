@@ -49,6 +49,7 @@ Status EngineImpl::open_cluster() {
   log.capacity_bytes = seams.log_size_bytes;
   log.known = marked_batch();
   log.sent_away_by = eviction_key(seams.volume, seams.node_name);
+  log.generation = seams.generation;
   log.barred_by = removal_key(seams.volume, seams.node, seams.node_name);
   KVSYNCFS_ASSIGN(auto opened, EtcdLog::open(seams.etcd, clock_, log));
   EtcdLog& etcd_log = *opened;
@@ -414,11 +415,14 @@ Result<SpaceInfo> EngineImpl::space_of_cluster() {
 }
 
 void EngineImpl::leave_cluster() {
+  const Position last = log_->last();
   if (!failed_) static_cast<void>(announce_durable());  // else it keeps more of the log, no harm
   if (!failed_)
     if (const Status left = cluster_->session.leave(); !left)
       options_.warn("leaving the cluster: " + describe(left.error()));
   cluster_->seams.tasks.stop();
+  if (const Status kept = keep_catalog(last); !kept)
+    options_.warn("the catalog so far: " + describe(kept.error()));
   end_lock_waits();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/engine_impl.h"
+#include "engine/log/etcd/log_keys.h"
 #include "engine/log_mark_file.h"
 
 namespace kvsyncfs {
@@ -21,6 +22,10 @@ AppliedBatch EngineImpl::marked_batch() {
   const auto mark = load_log_mark(disk_, options_.store);
   if (!mark) options_.warn(options_.store + "/log-mark is not used: " + describe(mark.error()));
   if (!mark || !*mark) return {};
+  const ClusterSeams& seams = *options_.cluster;
+  const std::string batches = etcd::LogKeys(seams.volume, seams.generation).batches();
+  if ((*mark)->volume_tag == superblock_.volume_tag() && !(*mark)->key.starts_with(batches))
+    return {};  // of a log that is over
   if ((*mark)->volume_tag == superblock_.volume_tag())
     return {(*mark)->index, (*mark)->revision, (*mark)->key};
   options_.warn(options_.store + "/log-mark is not used: it is another volume's");
@@ -31,6 +36,19 @@ Status EngineImpl::mark_log(const AppliedBatch& applied) {
   if (applied.index == 0) return {};  // nothing came since the start, so an earlier mark holds
   return store_log_mark(ballast_.guarded(), options_.store,
                         {superblock_.volume_tag(), applied.index, applied.revision, applied.key});
+}
+
+/// Where the last checkpoint could not be made because etcd or its log is gone, the catalog may be
+/// the only one that has what was confirmed since. What was applied is on its holders' disks.
+/// Nothing is applied any more.
+Status EngineImpl::keep_catalog(Position last) {
+  if (last <= checkpointed_.load() || !serving_) return {};
+  KVSYNCFS_TRY(admit_checkpoint());
+  const Deadline until = deadline();
+  const AppliedBatch batch = cluster_->log.last_batch();
+  KVSYNCFS_TRY(catalog_->begin_checkpoint());
+  KVSYNCFS_ASSIGN(checkpointed_, catalog_->finish_checkpoint([&] { return until.is_over(); }));
+  return mark_log(batch);
 }
 
 /// Until it has told that once, its marker holds the log.

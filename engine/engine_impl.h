@@ -195,6 +195,7 @@ class EngineImpl final : public Engine {
   void leave_cluster();
   AppliedBatch marked_batch();                   ///< of STORE/log-mark; index 0: none
   Status mark_log(const AppliedBatch& applied);  ///< the catalog's files have it
+  Status keep_catalog(Position last);            ///< on the way out, up to there
   Status announce_durable();
   Status trim_cluster_log();
   bool log_wants_checkpoint();  ///< background thread only

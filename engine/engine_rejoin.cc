@@ -127,8 +127,9 @@ void EngineImpl::forget_lost_pages() {
 /// All that must be over before anything of the next session can be seen.
 Status EngineImpl::rejoin() {
   ClusterSeams& seams = cluster_->seams;
-  KVSYNCFS_ASSIGN(const std::uint64_t incarnation,
-                  next_incarnation(seams.etcd, clock_, seams.volume, seams.node_name));
+  KVSYNCFS_ASSIGN(
+      const std::uint64_t incarnation,
+      next_incarnation(seams.etcd, clock_, seams.volume, seams.node_name, seams.generation));
   KVSYNCFS_TRY(cluster_->log.rejoin(incarnation, [this] { return keep_log(); }));
   cluster_->handles.session_ended();
   KVSYNCFS_TRY(cluster_->session.rejoin({incarnation}));

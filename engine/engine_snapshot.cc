@@ -8,6 +8,7 @@
 #include "engine/catalog_folder.h"
 #include "engine/engine_impl.h"
 #include "engine/format/peer_message.h"
+#include "engine/node_generation.h"
 #include "engine/snapshot_fetch.h"
 
 namespace kvsyncfs {
@@ -27,11 +28,14 @@ Status EngineImpl::reach_log() {
   cluster_->keeps_log = true;
   KVSYNCFS_ASSIGN(const Position trimmed, cluster_->durable.trimmed(until_ns));
   KVSYNCFS_ASSIGN(const bool doubted, is_catalog_doubted(disk_, options_.store));
-  if (trimmed <= catalog_->applied() && !doubted) return {};
+  const bool has_catalog = cluster_->seams.has_catalog;
+  if (trimmed <= catalog_->applied() && !doubted && has_catalog) return {};
   options_.warn(doubted ? "the catalog of this store was found wrong: taking that of another node"
-                        : fmt::format("the log of the volume begins after position {}, the catalog "
-                                      "of this store ends at {}: taking that of another node",
-                                      trimmed.value, catalog_->applied().value));
+                : !has_catalog
+                    ? "the log of the volume began anew: taking the catalog of another node"
+                    : fmt::format("the log of the volume begins after position {}, the catalog "
+                                  "of this store ends at {}: taking that of another node",
+                                  trimmed.value, catalog_->applied().value));
   return fetch_catalog(trimmed);
 }
 
@@ -86,13 +90,22 @@ Result<std::optional<FetchedCatalog>> EngineImpl::fetch_from_peers(const Catalog
   return std::optional<FetchedCatalog>();
 }
 
-/// It is durable in the spare folder.
+/// It is durable in the spare folder. Where the store notes another log than the present one, it
+/// notes that before it trusts the catalog: a crash between makes the next mount take one again.
 Status EngineImpl::take_catalog(const FetchedCatalog& fetched) {
+  const bool has_catalog = cluster_->seams.has_catalog;
+  if (!has_catalog) KVSYNCFS_TRY(doubt_catalog());
   KVSYNCFS_ASSIGN(const std::string former, catalog_folder(disk_, options_.store));
   KVSYNCFS_TRY(swap_catalog_folders(disk_, options_.store));
   KVSYNCFS_ASSIGN(const std::string present, catalog_folder(disk_, options_.store));
   KVSYNCFS_TRY(catalog_->reopen(present));
   KVSYNCFS_TRY(mark_log(fetched.batch));
+  if (!has_catalog) {
+    StoreGeneration follows;
+    follows.volume_tag = superblock_.volume_tag();
+    follows.generation = cluster_->seams.generation;
+    KVSYNCFS_TRY(store_generation(ballast_.guarded(), options_.store, follows));
+  }
   KVSYNCFS_TRY(trust_catalog_folder(disk_, options_.store));
   return remove_catalog(disk_, former);
 }

@@ -12,16 +12,7 @@ std::string path_of(const std::string& store, std::string_view name) {
 }  // namespace
 
 Status store_log_mark(Disk& disk, const std::string& store, const LogMark& mark) {
-  const std::string path = path_of(store, kLogMarkFile), next = path_of(store, kNextLogMarkFile);
-  const std::string bytes = encode(mark);
-  {
-    KVSYNCFS_ASSIGN(const auto file, disk.open(next, OpenMode::kCreateOrOpen));
-    KVSYNCFS_TRY(file->truncate(0));
-    KVSYNCFS_TRY(file->write_at(0, as_bytes(bytes)));
-    KVSYNCFS_TRY(file->sync());
-  }
-  KVSYNCFS_TRY(disk.rename(next, path));
-  return disk.sync_directory(store);
+  return replace_small_file(disk, store, kLogMarkFile, encode(mark));
 }
 
 Result<std::optional<LogMark>> load_log_mark(Disk& disk, const std::string& store) {

@@ -1,5 +1,7 @@
 #include "engine/open_store.h"
 
+#include <fmt/format.h>
+
 #include "engine/cluster/etcd_access.h"
 #include "engine/cluster/member.h"
 #include "engine/cluster/volume_record_store.h"
@@ -9,6 +11,7 @@
 #include "engine/log/etcd/etcd_log.h"
 #include "engine/net/auth.h"
 #include "engine/net/tcp/tcp_transport.h"
+#include "engine/node_generation.h"
 #include "engine/task_threads.h"
 
 namespace kvsyncfs {
@@ -42,8 +45,11 @@ class ClusterStore final : public OpenStore {
   std::string uuid() const override { return uuid_; }
 
  private:
-  Status connect(const ClusterConfig& config, const VolumeRecord& volume, const std::string& secret,
-                 const ClusterMount& mount);
+  /// The volume's record, once it is the store's volume and secret.
+  Result<VolumeRecord> volume_of(const ClusterConfig& config, const std::string& store,
+                                 const std::string& secret, std::uint64_t deadline_ns);
+  Status connect(const ClusterConfig& config, const VolumeRecord& volume, const FollowedLog& log,
+                 const std::string& secret, const ClusterMount& mount);
 
   Disk& disk_;
   Clock& clock_;
@@ -56,11 +62,26 @@ class ClusterStore final : public OpenStore {
   std::unique_ptr<Engine> engine_;
 };
 
+/// Before the node joins: the others would wait for the word of one that cannot speak to them.
+Result<VolumeRecord> ClusterStore::volume_of(const ClusterConfig& config, const std::string& store,
+                                             const std::string& secret, std::uint64_t deadline_ns) {
+  const auto volume = VolumeRecordStore(*etcd_, clock_, config.volume).volume(deadline_ns);
+  if (!volume && volume.error().code == Code::kNotFound)
+    return with_endpoints(
+        config, Error(Code::kNotFound, fmt::format("{}; if etcd's data is lost, kvsyncfs-ctl {} "
+                                                   "reseed-log begins the log anew",
+                                                   volume.error().detail, store)));
+  if (!volume) return with_endpoints(config, volume.error());
+  if (make_secret_check(secret, volume->uuid) == volume->secret_check) return *volume;
+  return Error(Code::kAccess, store + "/secret: not the secret of volume " + config.volume);
+}
+
 Status ClusterStore::connect(const ClusterConfig& config, const VolumeRecord& volume,
-                             const std::string& secret, const ClusterMount& mount) {
+                             const FollowedLog& log, const std::string& secret,
+                             const ClusterMount& mount) {
   const std::string listen = mount.listen.empty() ? config.listen : mount.listen;
   KVSYNCFS_ASSIGN(const std::uint64_t incarnation,
-                  next_incarnation(*etcd_, clock_, config.volume, config.node));
+                  next_incarnation(*etcd_, clock_, config.volume, config.node, log.generation));
   TcpOptions tcp;
   tcp.node = config.id;
   tcp.incarnation = {incarnation};
@@ -84,6 +105,8 @@ Status ClusterStore::connect(const ClusterConfig& config, const VolumeRecord& vo
   seams_->version = mount.version;
   if (!tcp.tls.empty()) seams_->features = {std::string(kFeatureTls)};
   seams_->log_size_bytes = mount.log_size_bytes;
+  seams_->generation = log.generation;
+  seams_->has_catalog = log.has_catalog;
   return {};
 }
 
@@ -94,14 +117,16 @@ Status ClusterStore::open(EngineOptions options, const ClusterMount& mount) {
   uuid_ = uuid_text(config.store);
   KVSYNCFS_ASSIGN(const std::string secret, read_volume_secret(disk_, options.store + "/secret"));
   KVSYNCFS_ASSIGN(etcd_, connect_etcd(disk_, clock_, config));
-  VolumeRecordStore records(*etcd_, clock_, config.volume);
-  const auto volume = records.confirm(config, clock_.boot_ns() + options.timeout_ns);
-  if (!volume) return with_endpoints(config, volume.error());
-  // Before it joins: the others would wait for the word of a node that cannot speak to them.
-  if (make_secret_check(secret, volume->uuid) != volume->secret_check)
-    return Error(Code::kAccess,
-                 options.store + "/secret: not the secret of volume " + config.volume);
-  KVSYNCFS_TRY(connect(config, *volume, secret, mount));
+  const std::uint64_t until_ns = clock_.boot_ns() + options.timeout_ns;
+  KVSYNCFS_ASSIGN(const VolumeRecord volume, volume_of(config, options.store, secret, until_ns));
+  KVSYNCFS_ASSIGN(const Superblock superblock, Engine::superblock(disk_, options.store));
+  LogGenerations logs(*etcd_, clock_, config.volume);
+  const auto log = follow_log(disk_, logs, options.store, config, superblock, until_ns);
+  if (!log) return with_endpoints(config, log.error());
+  const auto confirmed = VolumeRecordStore(*etcd_, clock_, config.volume).confirm(config, until_ns);
+  if (!confirmed) return with_endpoints(config, confirmed.error());
+  KVSYNCFS_TRY(keep_volume_record(disk_, options.store, volume));
+  KVSYNCFS_TRY(connect(config, volume, *log, secret, mount));
   options.cluster = seams_.get();
   KVSYNCFS_ASSIGN(engine_, Engine::open(disk_, clock_, random_, std::move(options)));
   return {};

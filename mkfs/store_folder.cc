@@ -7,6 +7,7 @@
 
 #include "engine/cluster_store.h"
 #include "engine/engine.h"
+#include "engine/format/log_generation.h"
 #include "engine/format/log_mark.h"
 
 namespace kvsyncfs {
@@ -16,7 +17,7 @@ namespace stdfs = std::filesystem;
 
 constexpr std::string_view kSuperblockName = "superblock";
 constexpr std::string_view kLockName = "lock";
-constexpr std::array<std::string_view, 13> kParts = {"catalog",
+constexpr std::array<std::string_view, 17> kParts = {"catalog",
                                                      "log",
                                                      "segments",
                                                      "ballast",
@@ -26,6 +27,10 @@ constexpr std::array<std::string_view, 13> kParts = {"catalog",
                                                      kUnfinishedFile,
                                                      kLogMarkFile,
                                                      kNextLogMarkFile,
+                                                     kGenerationFile,
+                                                     "generation.new",
+                                                     "volume",
+                                                     "volume.new",
                                                      kSecondCatalogFolder,
                                                      kSecondCatalogMark,
                                                      kDoubtedCatalogMark};

@@ -26,6 +26,8 @@ constexpr Word kCommands[] = {
     {"drain", CtlCommand::kDrain, "NODE", "make its copies elsewhere, until it has none"},
     {"evict", CtlCommand::kEvict, "NODE", "send it away, until --cancel calls it back"},
     {"maintenance", CtlCommand::kMaintenance, "NODE", "its absence is planned; --for, --end"},
+    {"reseed-log", CtlCommand::kReseedLog, "", "begin the log anew: etcd lost it, or was put back"},
+    {"take-catalog", CtlCommand::kTakeCatalog, "", "give the catalog up for another node's; --yes"},
     {"flush", CtlCommand::kFlush, "", "wait until all that was written here is durable"},
     {"locate", CtlCommand::kLocate, "PATH", "where the bytes of a file are"},
     {"verify", CtlCommand::kVerify, "PATH", "read all copies of a file, mend bad ones"},
@@ -49,16 +51,22 @@ Status check_options(const CLI::App& app, const CtlOptions& options) {
     CtlCommand command;
   };
   constexpr Rule kRules[] = {
-      {"--for", CtlCommand::kMaintenance}, {"--end", CtlCommand::kMaintenance},
-      {"--cancel", CtlCommand::kDrain},    {"--force", CtlCommand::kRemove},
-      {"--now", CtlCommand::kHeal},        {"--rate", CtlCommand::kHeal}};
-  const bool is_eviction = options.command == CtlCommand::kEvict;
-  for (const Rule& rule : kRules)
-    if (app.count(rule.option) > 0 && options.command != rule.command &&
-        !(is_eviction && rule.command == CtlCommand::kDrain))
+      {"--for", CtlCommand::kMaintenance},   {"--end", CtlCommand::kMaintenance},
+      {"--cancel", CtlCommand::kDrain},      {"--force", CtlCommand::kRemove},
+      {"--cancel", CtlCommand::kEvict},      {"--force", CtlCommand::kReseedLog},
+      {"--dry-run", CtlCommand::kReseedLog}, {"--yes", CtlCommand::kTakeCatalog},
+      {"--now", CtlCommand::kHeal},          {"--rate", CtlCommand::kHeal}};
+  for (const Rule& rule : kRules) {
+    const bool is_taken = std::any_of(std::begin(kRules), std::end(kRules), [&](const Rule& other) {
+      return std::string_view(other.option) == rule.option && options.command == other.command;
+    });
+    if (app.count(rule.option) > 0 && !is_taken)
       return Error(Code::kInvalid, fmt::format("{}: the command takes none", rule.option));
+  }
   if (options.command == CtlCommand::kMaintenance && app.count("--for") + app.count("--end") != 1)
     return Error(Code::kInvalid, "maintenance needs --for TIME or --end");
+  if (options.command == CtlCommand::kTakeCatalog && !options.yes)
+    return Error(Code::kInvalid, "take-catalog gives up what only this node has, and needs --yes");
   return {};
 }
 
@@ -87,6 +95,8 @@ Result<CtlOptions> parse_ctl_options(std::vector<std::string> arguments) {
   app.add_flag("--json", options.json);
   app.add_flag("--now", options.now);
   app.add_flag("--force", options.force);
+  app.add_flag("--dry-run", options.dry_run);
+  app.add_flag("--yes", options.yes);
   app.add_flag("--cancel", options.cancel);
   app.add_flag("--end", options.cancel);
   app.add_option("--for", length);
@@ -135,7 +145,10 @@ std::string ctl_help() {
   --for TIME       maintenance: how long it may take: 90s, 30m, 2h, 1d
   --end            maintenance: it is over
   --cancel         drain: the node stays; evict: it may come back
-  --force          remove: also if bytes are lost with the node
+  --dry-run        reseed-log: tell what the node and etcd have, change nothing
+  --force          remove: also if bytes are lost with the node;
+                   reseed-log: also where etcd or another node has more than this one
+  --yes            take-catalog: what only this node has is given up
   --rate SIZE      heal: bytes a second that each node may copy: 100M
   --now            heal: nodes that are away now are not waited for
   --json           one JSON document instead of a table

@@ -16,6 +16,8 @@ enum class CtlCommand {
   kDrain,
   kEvict,
   kMaintenance,
+  kReseedLog,  ///< changes the store and etcd, as the next one; nobody may have the store
+  kTakeCatalog,
   kFlush,  ///< asks the daemon, as the next ones
   kLocate,
   kVerify,
@@ -31,7 +33,9 @@ struct CtlOptions {
   std::string argument;  ///< PATH or NODE, of a command that takes one
   bool json = false, help = false, version = false;
   bool now = false;              ///< heal
-  bool force = false;            ///< remove
+  bool force = false;            ///< remove, reseed-log
+  bool dry_run = false;          ///< reseed-log
+  bool yes = false;              ///< take-catalog
   bool cancel = false;           ///< drain, evict, and the end of a maintenance
   std::int64_t seconds = 0;      ///< maintenance
   std::uint64_t rate_bytes = 0;  ///< heal, a second; 0: as it is

@@ -2,8 +2,10 @@
 
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "engine/catalog/catalog_impl.h"
 #include "engine/catalog/rocks_env.h"
 #include "engine/catalog/tables.h"
 #include "engine/format/codec.h"
@@ -121,6 +123,54 @@ Result<std::unique_ptr<CatalogBuilder>> CatalogBuilder::make(Disk& disk,
   KVSYNCFS_ASSIGN(auto tables, Tables::open(disk, options, true));
   return std::unique_ptr<CatalogBuilder>(
       std::make_unique<TablesBuilder>(disk, options, std::move(tables)));
+}
+
+namespace {
+
+Result<Cursor> whole_cursor(const Tables& tables) {
+  const Cursor& cursor = tables.cursor();
+  if (cursor.next_command != 0)
+    return Error(Code::kCorrupt, "the catalog ends within an entry of the log");
+  return cursor;
+}
+
+}  // namespace
+
+Result<CatalogLook> look_at_catalog(Disk& disk, CatalogOptions options) {
+  options.read_only = true;
+  KVSYNCFS_ASSIGN(const auto tables, Tables::open(disk, options, false));
+  KVSYNCFS_ASSIGN(const Cursor cursor, whole_cursor(*tables));
+  CatalogLook look{cursor.applied, {}};
+  const auto note = [&look](NodeId node) {
+    look.greatest_node = std::max(look.greatest_node, node);
+  };
+  for (const auto& [node, session] : tables->sessions()) note(node);
+  for (const auto& [id, record] : tables->segments()) {
+    note(record.owner);
+    for (const NodeId holder : record.holders) note(holder);
+  }
+  return look;
+}
+
+/// All of it reaches the disk with the checkpoint. An earlier call that failed may have left the
+/// cursor before `position`.
+Status move_catalog(Disk& disk, const CatalogOptions& options, Position position) {
+  KVSYNCFS_ASSIGN(auto tables, Tables::open(disk, options, false));
+  KVSYNCFS_ASSIGN(Cursor cursor, whole_cursor(*tables));
+  if (cursor.applied >= position)
+    return Error(Code::kInvalid, "the catalog is beyond the position where it is to go on");
+  Transaction ends;
+  for (const auto& [node, session] : tables->sessions())
+    if (session.lives()) ends.commands.push_back(EndCommand{node, session.incarnation});
+  cursor.applied.value = position.value - 1;
+  rocksdb::WriteBatch batch;
+  KVSYNCFS_TRY(tables->commit(batch, {}, {}, cursor));
+  RocksCatalog catalog(disk, std::move(tables), options);
+  KVSYNCFS_ASSIGN(const auto results, catalog.apply(position, ends));
+  for (const CommandResult& result : results) KVSYNCFS_TRY(result.status);
+  KVSYNCFS_TRY(catalog.begin_checkpoint());
+  KVSYNCFS_TRY(catalog.finish_checkpoint([] { return false; }));
+  return {};
 }
 
 Status remove_catalog(Disk& disk, const std::string& directory) {

@@ -45,6 +45,19 @@ class CatalogBuilder {
   virtual Result<Position> finish() = 0;
 };
 
+struct CatalogLook {
+  Position applied;      ///< up to there it has the log
+  NodeId greatest_node;  ///< of those that its sessions and segments name
+};
+/// Of a catalog that nobody has open; changes nothing. Errors: those of Catalog::open; kCorrupt (it
+/// ends within an entry).
+Result<CatalogLook> look_at_catalog(Disk& disk, CatalogOptions options);
+
+/// A catalog that nobody has open goes on behind a later position, where all sessions have ended,
+/// as if that were an entry of the log; durable when it returns. Errors: those of Catalog::open;
+/// kCorrupt (it ends within an entry), kInvalid (it is there or beyond), kNoSpace.
+Status move_catalog(Disk& disk, const CatalogOptions& options, Position position);
+
 /// Removes what is in the folder, and the folder; nothing happens where there is none. Errors:
 /// those of Disk.
 Status remove_catalog(Disk& disk, const std::string& directory);

@@ -11,8 +11,6 @@
 namespace kvsyncfs {
 namespace {
 
-constexpr std::uint64_t kGeneration = 1;  // of the log; there is no other one yet
-
 Result<PositionMap> positions_of(const etcd::RangeReply& found, const std::string& prefix) {
   PositionMap positions;
   for (const etcd::KeyValue& item : found.items) {
@@ -63,12 +61,16 @@ bool trims_log(const ClusterMap& members, NodeId node) {
   return !members.members.empty() && members.members.front().id == node;
 }
 
-DurablePositions::DurablePositions(etcd::EtcdClient& client, const std::string& volume)
-    : client_(client), volume_(volume), root_(fmt::format("/kvsyncfs/{}/", volume)) {}
+DurablePositions::DurablePositions(etcd::EtcdClient& client, const std::string& volume,
+                                   std::uint64_t generation)
+    : client_(client),
+      volume_(volume),
+      root_(fmt::format("/kvsyncfs/{}/", volume)),
+      generation_(generation) {}
 
 Status DurablePositions::announce(const std::string& node, Incarnation incarnation,
                                   Position position, std::uint64_t deadline_ns) {
-  const std::string session = etcd::LogKeys(volume_, kGeneration).session(node, incarnation.value);
+  const std::string session = etcd::LogKeys(volume_, generation_).session(node, incarnation.value);
   etcd::Txn txn;  // "the session is gone" can be asked with one compare, that it is there cannot
   txn.compares = {etcd::version_is(session, 0)};
   txn.failure = {etcd::Put{key("durable/") + node, std::to_string(position.value)}};
@@ -100,7 +102,7 @@ Result<LogNeeds> DurablePositions::needs(std::uint64_t deadline_ns) {
     return etcd::Range{key(name), etcd::end_of_prefix(key(name)), kNodesMax + 1, 0, keys_only};
   };
   etcd::Txn look;
-  look.success = {etcd::Range{etcd::LogKeys(volume_, kGeneration).trim(), {}},
+  look.success = {etcd::Range{etcd::LogKeys(volume_, generation_).trim(), {}},
                   etcd::Range{key("keep_count"), {}},
                   all("nodes/", true),
                   all("members/", true),
@@ -127,7 +129,7 @@ etcd::Compare DurablePositions::no_marker_since(const LogNeeds& needs) const {
 }
 
 Result<Position> DurablePositions::trimmed(std::uint64_t deadline_ns) {
-  const etcd::Range record{etcd::LogKeys(volume_, kGeneration).trim(), {}};
+  const etcd::Range record{etcd::LogKeys(volume_, generation_).trim(), {}};
   KVSYNCFS_ASSIGN(const etcd::RangeReply found, client_.range(record, deadline_ns));
   return trimmed_of(found);
 }

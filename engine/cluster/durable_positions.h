@@ -52,8 +52,8 @@ bool trims_log(const ClusterMap& members, NodeId node);
 
 class DurablePositions {
  public:
-  /// The client outlives it. Requires a volume's name (log_keys.h).
-  DurablePositions(etcd::EtcdClient& client, const std::string& volume);
+  /// The client outlives it. Requires a volume's name (log_keys.h). `generation`: of its log.
+  DurablePositions(etcd::EtcdClient& client, const std::string& volume, std::uint64_t generation);
 
   /// Errors: kFenced (the session has ended), those of EtcdClient.
   Status announce(const std::string& node, Incarnation incarnation, Position position,
@@ -78,6 +78,7 @@ class DurablePositions {
 
   etcd::EtcdClient& client_;
   const std::string volume_, root_;
+  const std::uint64_t generation_;
 };
 
 }  // namespace kvsyncfs

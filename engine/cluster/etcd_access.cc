@@ -49,4 +49,17 @@ Result<std::string> read_small_file(Disk& disk, const std::string& path, std::si
   return bytes;
 }
 
+Status replace_small_file(Disk& disk, const std::string& folder, std::string_view name,
+                          std::string_view bytes) {
+  const std::string path = folder + "/" + std::string(name), next = path + ".new";
+  {
+    KVSYNCFS_ASSIGN(const auto file, disk.open(next, OpenMode::kCreateOrOpen));
+    KVSYNCFS_TRY(file->truncate(0));
+    KVSYNCFS_TRY(file->write_at(0, as_bytes(bytes)));
+    KVSYNCFS_TRY(file->sync());
+  }
+  KVSYNCFS_TRY(disk.rename(next, path));
+  return disk.sync_directory(folder);
+}
+
 }  // namespace kvsyncfs

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "engine/base/error.h"
 #include "engine/env/clock.h"
@@ -23,5 +24,11 @@ Error with_endpoints(const ClusterConfig& config, const Error& error);
 
 /// A small file as a whole. Errors: kTooBig, those of Disk and File.
 Result<std::string> read_small_file(Disk& disk, const std::string& path, std::size_t size_max);
+
+/// Takes the place of the file FOLDER/NAME, which a crash or a failure leaves as it was or as it is
+/// to be; durable when it returns. Until then the bytes are in NAME.new. Errors: those of Disk and
+/// File.
+Status replace_small_file(Disk& disk, const std::string& folder, std::string_view name,
+                          std::string_view bytes);
 
 }  // namespace kvsyncfs

@@ -14,7 +14,7 @@ class MembershipCluster : public EtcdLogCluster {
     options.volume = "v";
     options.node = name;
     options.lease_ttl_s = 2;
-    const auto incarnation = next_incarnation(client, *clock, "v", name);
+    const auto incarnation = next_incarnation(client, *clock, "v", name, 1);
     EXPECT_TRUE(incarnation);
     options.incarnation = *incarnation;
     auto log = EtcdLog::open(client, *clock, options);

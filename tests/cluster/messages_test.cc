@@ -175,7 +175,7 @@ class ClusterMessages : public ::testing::Test {
     VolumeRecordStore records(*node.etcd, *clock_, config.volume);
     KVSYNCFS_ASSIGN(const auto volume, records.confirm(config, clock_->boot_ns() + kEtcdTimeoutNs));
     KVSYNCFS_ASSIGN(const std::uint64_t life,
-                    next_incarnation(*node.etcd, *clock_, config.volume, config.node));
+                    next_incarnation(*node.etcd, *clock_, config.volume, config.node, 1));
     TcpOptions tcp;
     tcp.node = config.id;
     tcp.incarnation = {life};

@@ -122,7 +122,7 @@ TEST_F(ClusterNodes, ARemovedNodeIsInNoListAndNothingWaitsForItsPosition) {
   {
     const auto log = open_log(1);
     ASSERT_TRUE(log);
-    DurablePositions positions(*client_, "v");
+    DurablePositions positions(*client_, "v", 1);
     ASSERT_TRUE(positions.announce("a", {1}, {7}, deadline()));
     ASSERT_TRUE((*log)->leave());
     ASSERT_TRUE(remove("a"));

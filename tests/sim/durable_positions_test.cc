@@ -32,7 +32,7 @@ class DurablePositionsTest : public ::testing::Test {
   SimClock clock;
   SimEtcd etcd{clock, 1};
   std::unique_ptr<etcd::EtcdClient> client = etcd.client();
-  DurablePositions positions{*client, "v"};
+  DurablePositions positions{*client, "v", 1};
 };
 
 TEST_F(DurablePositionsTest, WhatNodesAnnounceIsReadByTheirNames) {

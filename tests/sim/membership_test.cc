@@ -23,7 +23,7 @@ class MembershipTest : public ::testing::Test {
     EtcdLogOptions options;
     options.volume = "v";
     options.node = node;
-    const auto incarnation = next_incarnation(*client, clock, "v", node);
+    const auto incarnation = next_incarnation(*client, clock, "v", node, 1);
     EXPECT_TRUE(incarnation);
     options.incarnation = *incarnation;
     auto log = EtcdLog::open(*client, clock, options);

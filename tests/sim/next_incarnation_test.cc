@@ -12,7 +12,7 @@ class NextIncarnation : public ::testing::Test {
   NextIncarnation() { EXPECT_TRUE(format_etcd_log(*client, clock, "v", 1, {})); }
 
   std::uint64_t next(const std::string& node = "a") {
-    const auto incarnation = next_incarnation(*client, clock, "v", node);
+    const auto incarnation = next_incarnation(*client, clock, "v", node, 1);
     EXPECT_TRUE(incarnation) << describe(incarnation.error());
     return incarnation ? *incarnation : 0;
   }
@@ -76,10 +76,10 @@ TEST_F(NextIncarnation, ALifeThatBeginsLateHasItsNumberForItself) {
 }
 
 TEST_F(NextIncarnation, NamesThatAreNoneAreRefused) {
-  EXPECT_EQ(next_incarnation(*client, clock, "v/", "a").error().code, Code::kInvalid);
-  EXPECT_EQ(next_incarnation(*client, clock, "v", "").error().code, Code::kInvalid);
+  EXPECT_EQ(next_incarnation(*client, clock, "v/", "a", 1).error().code, Code::kInvalid);
+  EXPECT_EQ(next_incarnation(*client, clock, "v", "", 1).error().code, Code::kInvalid);
   etcd.lose_quorum();
-  EXPECT_EQ(next_incarnation(*client, clock, "v", "a").error().code, Code::kTimeout);
+  EXPECT_EQ(next_incarnation(*client, clock, "v", "a", 1).error().code, Code::kTimeout);
 }
 
 }  // namespace

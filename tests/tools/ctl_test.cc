@@ -36,6 +36,9 @@ TEST(CtlOptions, AStoreACommandAndOptionsInAnyOrder) {
   EXPECT_TRUE(parse_ctl_options({"/s", "evict", "b", "--cancel"})->cancel);
   EXPECT_EQ(parse_ctl_options({"/s", "evict", "b"})->command, CtlCommand::kEvict);
   EXPECT_EQ(parse_ctl_options({"/s", "heal", "--rate", "100M", "--now"})->rate_bytes, 100u << 20);
+  EXPECT_TRUE(parse_ctl_options({"/s", "reseed-log", "--force"})->force);
+  EXPECT_TRUE(parse_ctl_options({"/s", "reseed-log", "--dry-run"})->dry_run);
+  EXPECT_EQ(parse_ctl_options({"/s", "take-catalog", "--yes"})->command, CtlCommand::kTakeCatalog);
   EXPECT_TRUE(parse_ctl_options({"--help"})->help);
   EXPECT_TRUE(parse_ctl_options({"-V"})->version);
   EXPECT_NE(ctl_help().find("  nodes "), std::string::npos);
@@ -57,6 +60,9 @@ TEST(CtlOptions, ErrorsNameTheArgument) {
       {{"/s", "heal", "--rate", "0"}, "--rate"},
       {{"/s", "heal", "--rate", "50%"}, "'50%'"},
       {{"/s", "nodes", "--now"}, "--now"},
+      {{"/s", "take-catalog"}, "--yes"},
+      {{"/s", "take-catalog", "--force"}, "--force"},
+      {{"/s", "drain", "b", "--dry-run"}, "--dry-run"},
       {{"/s", "heal", "--cancel"}, "--cancel"},
       {{"/s", "drain", "b", "--force"}, "--force"},
       {{"/s", "nodes", "--frobnicate"}, "--frobnicate"}};

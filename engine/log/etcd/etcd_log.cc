@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/format/etcd_batch.h"
+#include "engine/format/log_generation.h"
 #include "engine/log/etcd/etcd_log_impl.h"
 
 namespace kvsyncfs {
@@ -37,13 +38,16 @@ Status format_etcd_log(etcd::EtcdClient& client, Clock& clock, const std::string
 }
 
 Result<std::uint64_t> next_incarnation(etcd::EtcdClient& client, Clock& clock,
-                                       const std::string& volume, const std::string& node) {
+                                       const std::string& volume, const std::string& node,
+                                       std::uint64_t generation) {
   if (!etcd::is_name(volume) || !etcd::is_name(node))
     return Error(Code::kInvalid, fmt::format("volume {}, node {}", volume, node));
-  const etcd::Range life{etcd::LogKeys(volume, 1).life(node), {}};
+  const etcd::Range life{etcd::LogKeys(volume, generation).life(node), {}};
   KVSYNCFS_ASSIGN(const etcd::RangeReply lives,
                   client.range(life, clock.boot_ns() + kSetUpTimeoutNs));
-  return lives.items.empty() ? 1 : static_cast<std::uint64_t>(lives.items[0].version) + 1;
+  const std::uint64_t lived =
+      lives.items.empty() ? 0 : static_cast<std::uint64_t>(lives.items[0].version);
+  return incarnations_before(generation) + lived + 1;
 }
 
 Result<std::unique_ptr<EtcdLog>> EtcdLog::open(etcd::EtcdClient& client, Clock& clock,

@@ -72,11 +72,13 @@ struct EtcdLogCounters {                     ///< only grow
 Status format_etcd_log(etcd::EtcdClient& client, Clock& clock, const std::string& volume,
                        std::uint64_t generation, Position base);
 
-/// What the next life of `node` may call itself: greater than the incarnation of every life that
-/// opened the log, as long as all of them asked here. It takes nothing: of two that are told the
-/// same, open() lets one in. Errors: kInvalid (a name), those of EtcdClient.
+/// What the next life of `node` may call itself in the log of that generation: greater than the
+/// incarnation of every life that opened this log or an earlier one, as long as all of them asked
+/// here. It takes nothing: of two that are told the same, open() lets one in. Errors: kInvalid (a
+/// name), those of EtcdClient.
 Result<std::uint64_t> next_incarnation(etcd::EtcdClient& client, Clock& clock,
-                                       const std::string& volume, const std::string& node);
+                                       const std::string& volume, const std::string& node,
+                                       std::uint64_t generation);
 
 class EtcdLog : public SharedLog {
  public:

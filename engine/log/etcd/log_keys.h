@@ -6,6 +6,7 @@
 //                                                       or kSentAway
 //   /kvsyncfs/<volume>/log/<generation>/count           empty; its version: the last batch's index
 //   /kvsyncfs/<volume>/log/<generation>/trim            "<index> <position>": what is trimmed away
+//   /kvsyncfs/<volume>/log/<generation>/origin          decimal position; not of the first
 //   /kvsyncfs/<volume>/log/<generation>/e/<base>/<node>/<incarnation>/<number>   a batch
 //
 // Base, incarnation and number are 16 hex digits, generation is decimal. A batch's base is an index
@@ -51,9 +52,10 @@ class LogKeys {
   std::string life(std::string_view node) const;
   std::string session(std::string_view node, std::uint64_t incarnation) const;
   std::string sessions(std::string_view node) const;  ///< prefix
-  std::string log() const { return log_; }            ///< prefix of the four below
+  std::string log() const { return log_; }            ///< prefix of the five below
   std::string count() const { return log_ + "count"; }
   std::string trim() const { return log_ + "trim"; }
+  std::string origin() const { return log_ + "origin"; }
   std::string batches() const { return log_ + "e/"; }  ///< prefix
   std::string batches_from(std::uint64_t base) const;  ///< below every batch of that base
   std::string batch(const BatchName& name) const;

@@ -58,7 +58,7 @@ class SimNode::Life {
     KVSYNCFS_ASSIGN(const VolumeRecord volume,
                     records.confirm(config, cluster.clock.boot_ns() + cluster.timeout_ns));
     KVSYNCFS_ASSIGN(const std::uint64_t incarnation,
-                    next_incarnation(*etcd_, cluster.clock, config.volume, config.node));
+                    next_incarnation(*etcd_, cluster.clock, config.volume, config.node, 1));
     transport_ =
         std::make_unique<SimTransport>(cluster.network, config.id, Incarnation{incarnation});
     seams_ = std::make_unique<ClusterSeams>(ClusterSeams{*etcd_, *transport_, tasks_});

@@ -10,8 +10,8 @@ from oracle import tree
 from support import case, check, code, equal, get, put, write_synced
 from volume import wait_until
 
-# The log is trimmed after some hundred changes then.
-SHORT_LOG = 'log_size=256K'
+# The log is trimmed after a thousand changes or two, and not full before that.
+SHORT_LOG = 'log_size=1M'
 
 
 def trimmed(c):

@@ -5,8 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
+
+#include "fs/quiet_thread.h"
 
 namespace kvsyncfs {
 
@@ -22,12 +23,7 @@ Status AnswerRunner::start() {
   event_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (event_ < 0)
     return Error(Code::kNoMemory, std::string("cannot make an event: ") + std::strerror(errno));
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    return Error(Code::kNoMemory, std::string("cannot start a thread: ") + error.what());
-  }
-  return {};
+  return start_quiet_thread(thread_, [this] { run(); });
 }
 
 void AnswerRunner::stop() {

@@ -85,20 +85,25 @@ class Scrapes {
   MetricsServer* server_;
 };
 
-/// Names of directories that other nodes moved leave the kernel, for the length of a scope.
+/// In a cluster: names of directories that other nodes moved leave the kernel, for the length of a
+/// scope.
 class MovedAway {
  public:
   MovedAway(Engine& engine, Session& session)
       : engine_(engine), entries_([&session](InodeId parent, const std::string& name) {
           session.forget_entry(parent, name);
-        }) {
-    engine_.set_on_moved(
-        [this](InodeId parent, std::string_view name) { entries_.add(parent, name); });
-  }
+        }) {}
   ~MovedAway() { engine_.set_on_moved({}); }
   MovedAway(const MovedAway&) = delete;
   MovedAway& operator=(const MovedAway&) = delete;
 
+  /// Errors: kNoMemory.
+  Status start() {
+    KVSYNCFS_TRY(entries_.start());
+    engine_.set_on_moved(
+        [this](InodeId parent, std::string_view name) { entries_.add(parent, name); });
+    return {};
+  }
   void stop() { entries_.stop(); }
 
  private:
@@ -129,6 +134,7 @@ Status serve_mount(OpenStore& store, Clock& clock, const MountOptions& options, 
     spdlog::warn("no counters, barriers and watchdog: {}", describe(started.error()));
   const Scrapes scrapes(attendants.metrics, stats);
   MovedAway moved(engine, *session);
+  if (face.clustered) KVSYNCFS_TRY(moved.start());
   attendants.signals.set_action([&] {
     moved.stop();
     session->stop();

@@ -2,14 +2,17 @@
 
 #include <utility>
 
+#include "fs/quiet_thread.h"
+
 namespace kvsyncfs {
 
 namespace {
 constexpr std::size_t kNamesMax = 4096;
 }
 
-MovedEntries::MovedEntries(std::function<void(InodeId, const std::string&)> forget)
-    : forget_(std::move(forget)), thread_([this] { run(); }) {}
+Status MovedEntries::start() {
+  return start_quiet_thread(thread_, [this] { run(); });
+}
 
 void MovedEntries::add(InodeId parent, std::string_view name) {
   {

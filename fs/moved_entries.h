@@ -13,7 +13,9 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
+#include "engine/base/error.h"
 #include "engine/base/ids.h"
 
 namespace kvsyncfs {
@@ -21,11 +23,14 @@ namespace kvsyncfs {
 /// Thread: any; stop() and the destructor one.
 class MovedEntries {
  public:
-  explicit MovedEntries(std::function<void(InodeId parent, const std::string& name)> forget);
+  explicit MovedEntries(std::function<void(InodeId parent, const std::string& name)> forget)
+      : forget_(std::move(forget)) {}
   ~MovedEntries() { stop(); }
   MovedEntries(const MovedEntries&) = delete;
   MovedEntries& operator=(const MovedEntries&) = delete;
 
+  /// Errors: kNoMemory.
+  Status start();
   /// Does not wait. Of very many the oldest are passed over.
   void add(InodeId parent, std::string_view name);
   /// Waits for the one that is being forgotten, while requests are served; no other one is.

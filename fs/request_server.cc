@@ -13,12 +13,12 @@
 #include <csignal>
 #include <cstdint>
 #include <list>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "fs/answer_runner.h"
+#include "fs/quiet_thread.h"
 
 namespace kvsyncfs {
 namespace {
@@ -111,21 +111,9 @@ class RequestServer::Impl {
   }
 
   Status start() {
-    // Signals are for the thread that serves the mount.
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    Status started = barriers_.start();
-    if (started) started = answers_.start();
-    if (started) {
-      try {
-        thread_ = std::thread([this] { run(); });
-      } catch (const std::system_error& error) {
-        started = Error(Code::kNoMemory, std::string("cannot start a thread: ") + error.what());
-      }
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return started;
+    KVSYNCFS_TRY(barriers_.start());
+    KVSYNCFS_TRY(answers_.start());
+    return start_quiet_thread(thread_, [this] { run(); });
   }
 
  private:

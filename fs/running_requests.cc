@@ -13,10 +13,10 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "engine/env/caller.h"
+#include "fs/quiet_thread.h"
 
 namespace kvsyncfs {
 namespace {
@@ -155,17 +155,7 @@ RunningRequests::RunningRequests(bool clustered, IsKilled is_killed)
 RunningRequests::~RunningRequests() { stop(); }
 
 Status RunningRequests::start() {
-  sigset_t all, before;  // signals are for the thread that serves the mount
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status started;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    started = Error(Code::kNoMemory, std::string("cannot start a thread: ") + error.what());
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  return start_quiet_thread(thread_, [this] { run(); });
 }
 
 void RunningRequests::stop() {

@@ -5,6 +5,7 @@
 #define FUSE_USE_VERSION 312
 #include <fuse3/fuse_lowlevel.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -48,7 +49,7 @@ struct Face {
   /// Of the attributes that are read after the call, for a request that names the inode: so the
   /// kernel has it in memory and sees from its count of changes when the answer comes too late.
   double keep_seconds(InodeId inode) const {
-    return clustered ? static_cast<double>(engine.keep_attributes(inode)) / 1e9 : kCacheSeconds;
+    return std::min(static_cast<double>(engine.keep_attributes(inode)) / 1e9, kCacheSeconds);
   }
 };
 

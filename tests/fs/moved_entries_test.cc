@@ -16,6 +16,7 @@ TEST(MovedEntries, EachIsForgottenInOrder) {
     seen.emplace_back(parent, name);
     if (name == "z") last.set_value();
   });
+  ASSERT_TRUE(entries.start());
   entries.add(InodeId{1}, "a");
   entries.add(InodeId{2}, "b");
   entries.add(InodeId{1}, "z");
@@ -34,6 +35,7 @@ TEST(MovedEntries, WhoAddsDoesNotWaitAndTheEndDropsTheRest) {
     if (++forgotten == 1) begun.set_value();
     gone.wait();
   });
+  ASSERT_TRUE(entries.start());
   for (int i = 0; i < 10'000; ++i) entries.add(InodeId{1}, "name");
   begun.get_future().wait();
   std::thread stopper([&] { entries.stop(); });

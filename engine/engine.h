@@ -214,8 +214,9 @@ class Engine {
   /// The same for a read of a handle that is open: it goes on also while a node of a cluster cannot
   /// prove its lease, with what this node knows.
   virtual Result<Inode> attributes_of_open(InodeId inode) = 0;
-  /// For so many ns the kernel may keep what is read of the attributes after this call. Of a
-  /// cluster's node: until its lease ends, or `forget` (below) is called. 0: not at all.
+  /// For so many ns the kernel may keep what is read of the attributes after this call. On a lone
+  /// node for ever; of a cluster's node until its lease ends, or `forget` (below) is called. 0: not
+  /// at all.
   virtual std::uint64_t keep_attributes(InodeId inode) = 0;
   /// Makes the kernel forget the attributes of an inode that it keeps, and returns when it has
   /// (false: it has no such inode); from a thread of the engine. Before it is set, and after an

@@ -28,10 +28,6 @@ constexpr std::int64_t kNodesMax = VolumeRecordStore::kNodesMax;
 constexpr std::size_t kNodesPerTransaction = 100;  // of etcd's limit of 128 comparisons
 constexpr std::int64_t kKeysPerDelete = 1000;
 
-const KeyValue* only(const RangeReply& reply) {
-  return reply.items.size() == 1 ? &reply.items[0] : nullptr;
-}
-
 Range all(const std::string& prefix, bool keys_only) {
   return {prefix, etcd::end_of_prefix(prefix), kNodesMax + 1, 0, keys_only};
 }
@@ -72,7 +68,7 @@ LogGenerations::LogGenerations(etcd::EtcdClient& client, Clock& clock, std::stri
 Result<LogInEtcd> LogGenerations::read(std::uint64_t deadline_ns) {
   LogInEtcd found;
   KVSYNCFS_ASSIGN(const RangeReply named, client_.range(Range{key("generation"), {}}, deadline_ns));
-  KVSYNCFS_ASSIGN(found.generation, generation_of(only(named)));
+  KVSYNCFS_ASSIGN(found.generation, generation_of(named.only()));
   if (found.generation == 0) return found;
   const etcd::LogKeys log(volume_, found.generation);
   const std::string durable = key("durable/");
@@ -80,13 +76,13 @@ Result<LogInEtcd> LogGenerations::read(std::uint64_t deadline_ns) {
                                            {Range{log.generation(), {}}, Range{log.trim(), {}},
                                             Range{log.origin(), {}}, all(durable, false)},
                                            deadline_ns));
-  KVSYNCFS_ASSIGN(const std::uint64_t still, generation_of(only(now.ranges[0])));
+  KVSYNCFS_ASSIGN(const std::uint64_t still, generation_of(now.ranges[0].only()));
   if (still != found.generation) return Error(Code::kBusy, "the log of the volume begins anew");
-  const KeyValue* trim = only(now.ranges[1]);
+  const KeyValue* trim = now.ranges[1].only();
   const auto trimmed = trim == nullptr ? std::nullopt : etcd::parse_trim(trim->value);
   if (!trimmed) return Error(Code::kCorrupt, "log in etcd: bad trim record");
   found.base = trimmed->position;
-  if (const KeyValue* origin = only(now.ranges[2])) {
+  if (const KeyValue* origin = now.ranges[2].only()) {
     const auto position = etcd::parse_number(origin->value);
     if (!position) return Error(Code::kCorrupt, origin->key + " in etcd: not a position");
     found.origin = Position{*position};
@@ -117,7 +113,7 @@ Status LogGenerations::raise_node_count(std::uint64_t ids, std::uint64_t deadlin
   for (;;) {
     KVSYNCFS_ASSIGN(const RangeReply found,
                     client_.range(Range{key("node_count"), {}}, deadline_ns));
-    const std::int64_t given = only(found) == nullptr ? 0 : only(found)->version;
+    const std::int64_t given = found.only() == nullptr ? 0 : found.only()->version;
     if (given >= static_cast<std::int64_t>(ids)) return {};
     Txn txn;
     txn.compares = {version_is(key("node_count"), given)};
@@ -138,25 +134,25 @@ Result<bool> LogGenerations::try_to_begin(const NewLog& log, std::uint64_t deadl
                        {Range{keys.generation(), {}}, Range{key("volume"), {}}, Range{node, {}},
                         Range{removal, {}}, all(nodes, true), all(lives, false)},
                        deadline_ns));
-  KVSYNCFS_ASSIGN(const std::uint64_t present, generation_of(only(now.ranges[0])));
+  KVSYNCFS_ASSIGN(const std::uint64_t present, generation_of(now.ranges[0].only()));
   if (present == log.generation) return true;
   if (present != log.former)
     return Error(Code::kBusy,
                  fmt::format("the log of volume {} has begun anew meanwhile", volume_));
-  const KeyValue* volume = only(now.ranges[1]);
+  const KeyValue* volume = now.ranges[1].only();
   if (volume != nullptr) {
     KVSYNCFS_ASSIGN(const VolumeRecord record, decode_volume_record(volume->value));
     if (record.uuid != log.volume.uuid)
       return Error(Code::kExists, fmt::format("etcd has another volume of the name {}", volume_));
   }
-  const KeyValue* own = only(now.ranges[2]);
+  const KeyValue* own = now.ranges[2].only();
   if (own != nullptr) {
     KVSYNCFS_ASSIGN(const NodeRecord record, decode_node_record(own->value));
     if (record.store != log.record.store || record.id != log.record.id)
       return Error(Code::kStale,
                    fmt::format("node {} of volume {} is another store", log.node, volume_));
   }
-  if (only(now.ranges[3]) != nullptr)
+  if (now.ranges[3].only() != nullptr)
     return Error(Code::kStale,
                  fmt::format("node {} was removed from volume {}", log.node, volume_));
 
@@ -168,7 +164,7 @@ Result<bool> LogGenerations::try_to_begin(const NewLog& log, std::uint64_t deadl
     return Error(Code::kTooBig, fmt::format("volume {} has {} nodes", volume_, versions.size()));
 
   Txn txn;
-  txn.compares = {unchanged(keys.generation(), only(now.ranges[0])),
+  txn.compares = {unchanged(keys.generation(), now.ranges[0].only()),
                   unchanged(key("volume"), volume), unchanged(node, own), version_is(removal, 0)};
   for (const auto& [life, version] : versions) txn.compares.push_back(version_is(life, version));
   txn.success = {Put{keys.generation(), std::to_string(log.generation)},
@@ -214,10 +210,10 @@ Result<bool> LogGenerations::try_to_enlist(const ClusterConfig& config, std::uin
   KVSYNCFS_ASSIGN(
       const TxnReply now,
       look(client_, {Range{number, {}}, Range{removal, {}}, all(nodes, false)}, deadline_ns));
-  KVSYNCFS_ASSIGN(const std::uint64_t present, generation_of(only(now.ranges[0])));
+  KVSYNCFS_ASSIGN(const std::uint64_t present, generation_of(now.ranges[0].only()));
   if (present != generation)
     return Error(Code::kNotFound, fmt::format("log of volume {} of that generation", volume_));
-  if (only(now.ranges[1]) != nullptr)
+  if (now.ranges[1].only() != nullptr)
     return Error(Code::kStale,
                  fmt::format("node {} was removed from volume {}", config.node, volume_));
   for (const KeyValue& item : now.ranges[2].items) {

@@ -25,11 +25,6 @@ namespace {
 
 constexpr std::uint64_t kFirstGeneration = 1;
 
-/// The key of a range of one key, or null if it is not there.
-const KeyValue* only(const RangeReply& reply) {
-  return reply.items.size() == 1 ? &reply.items[0] : nullptr;
-}
-
 }  // namespace
 
 std::string removal_key(const std::string& volume, NodeId node, const std::string& name) {
@@ -67,14 +62,14 @@ Error VolumeRecordStore::node_exists(const std::string& node) const {
 
 Result<VolumeRecord> VolumeRecordStore::volume(std::uint64_t deadline_ns) {
   KVSYNCFS_ASSIGN(const RangeReply found, client_.range(Range{key("volume"), {}}, deadline_ns));
-  const KeyValue* item = only(found);
+  const KeyValue* item = found.only();
   if (item == nullptr) return no_volume();
   return decode_volume_record(item->value);
 }
 
 Result<NodeRecord> VolumeRecordStore::node(const std::string& name, std::uint64_t deadline_ns) {
   KVSYNCFS_ASSIGN(const RangeReply found, client_.range(Range{node_key(name), {}}, deadline_ns));
-  const KeyValue* item = only(found);
+  const KeyValue* item = found.only();
   if (item == nullptr) return no_node(name);
   return decode_node_record(item->value);
 }
@@ -133,9 +128,9 @@ Status VolumeRecordStore::create(const VolumeRecord& record, const std::string& 
   if (!reply) return reply.error();
   if (reply->succeeded) return {};
   if (reply->ranges.size() != 2) return Error(Code::kCorrupt, "etcd: an answer is missing");
-  const KeyValue* ours = only(reply->ranges[1]);
+  const KeyValue* ours = reply->ranges[1].only();
   if (ours != nullptr && ours->value == encode(first)) return {};
-  if (only(reply->ranges[0]) != nullptr)
+  if (reply->ranges[0].only() != nullptr)
     return Error(Code::kExists, "volume " + volume_ + " in etcd");
   return Error(Code::kExists,
                fmt::format("volume {} has no record in etcd, but {} is not empty", volume_, root_));
@@ -149,12 +144,12 @@ Result<NodeId> VolumeRecordStore::add(const VolumeRecord& volume, const std::str
     look.success = {Range{key("node_count"), {}}, Range{node_key(node), {}}};
     KVSYNCFS_ASSIGN(const TxnReply now, client_.txn(look, deadline_ns));
     if (now.ranges.size() != 2) return Error(Code::kCorrupt, "etcd: an answer is missing");
-    if (const KeyValue* there = only(now.ranges[1])) {
+    if (const KeyValue* there = now.ranges[1].only()) {
       KVSYNCFS_ASSIGN(const NodeRecord present, decode_node_record(there->value));
       if (present.store != record.store) return node_exists(node);
       return present.id;  // an earlier sending did it
     }
-    const KeyValue* count = only(now.ranges[0]);
+    const KeyValue* count = now.ranges[0].only();
     const std::int64_t given = count == nullptr ? 0 : count->version;
     if (given >= kNodesMax)
       return Error(Code::kTooBig, fmt::format("volume {} has had {} nodes", volume_, kNodesMax));
@@ -171,7 +166,7 @@ Result<NodeId> VolumeRecordStore::add(const VolumeRecord& volume, const std::str
       last = reply.error();
       continue;
     }
-    const KeyValue* present = reply->ranges.size() == 1 ? only(reply->ranges[0]) : nullptr;
+    const KeyValue* present = reply->ranges.size() == 1 ? reply->ranges[0].only() : nullptr;
     if (present == nullptr || present->value != encode(volume)) return no_volume();
   }
   return last;
@@ -193,7 +188,7 @@ Result<NodeId> VolumeRecordStore::replace(const std::string& node, NodeRecord re
                                           std::uint64_t deadline_ns) {
   const etcd::LogKeys log(volume_, kFirstGeneration);
   KVSYNCFS_ASSIGN(const RangeReply found, client_.range(Range{node_key(node), {}}, deadline_ns));
-  const KeyValue* item = only(found);
+  const KeyValue* item = found.only();
   if (item == nullptr) return no_node(node);
   KVSYNCFS_ASSIGN(const NodeRecord present, decode_node_record(item->value));
   record.id = present.id;
@@ -213,10 +208,10 @@ Result<VolumeRecord> VolumeRecordStore::confirm(const ClusterConfig& config,
   KVSYNCFS_ASSIGN(const TxnReply now, client_.txn(look, deadline_ns));
   if (now.ranges.size() != look.success.size())
     return Error(Code::kCorrupt, "etcd: an answer is missing");
-  const KeyValue* volume = only(now.ranges[0]);
-  const KeyValue* node = only(now.ranges[1]);
+  const KeyValue* volume = now.ranges[0].only();
+  const KeyValue* node = now.ranges[1].only();
   if (volume == nullptr) return no_volume();
-  if (only(now.ranges[2]) != nullptr) return was_removed(config.node);
+  if (now.ranges[2].only() != nullptr) return was_removed(config.node);
   if (node == nullptr) return no_node(config.node);
   KVSYNCFS_ASSIGN(const NodeRecord record, decode_node_record(node->value));
   if (record.store != config.store || record.id != config.id)
@@ -234,8 +229,8 @@ Result<NodeId> VolumeRecordStore::remove(const std::string& node, std::uint64_t 
   KVSYNCFS_ASSIGN(const TxnReply now, client_.txn(look, deadline_ns));
   if (now.ranges.size() != look.success.size())
     return Error(Code::kCorrupt, "etcd: an answer is missing");
-  const KeyValue* item = only(now.ranges[0]);
-  const KeyValue* life = only(now.ranges[1]);
+  const KeyValue* item = now.ranges[0].only();
+  const KeyValue* life = now.ranges[1].only();
   if (item == nullptr) return no_node(node);
   if (now.ranges[2].items.size() < 2)
     return Error(Code::kInvalid,
@@ -267,7 +262,7 @@ Status VolumeRecordStore::remove_unused(std::uint64_t deadline_ns) {
   if (nodes.size() > kNodesPerTransaction)
     return Error(Code::kTooBig, fmt::format("volume {} has {} nodes", volume_, nodes.size()));
   Txn txn;
-  const KeyValue* counted = only(count);
+  const KeyValue* counted = count.only();
   txn.compares = {version_is(key("node_count"), counted == nullptr ? 0 : counted->version)};
   for (const KeyValue& node : nodes)
     txn.compares.push_back(version_is(log.life(node.key.substr(prefix.size())), 0));

@@ -83,6 +83,9 @@ struct RangeReply {
   std::vector<KeyValue> items;
   std::int64_t count = 0;  ///< keys in the range, whatever the limit
   bool more = false;
+
+  /// The key of a range of one key, or null if it is not there.
+  const KeyValue* only() const { return items.size() == 1 ? &items[0] : nullptr; }
 };
 struct TxnReply {
   std::int64_t revision = 0;

@@ -7,21 +7,26 @@ std::uint64_t LostHandles::next_handle() {
   return ++last_;
 }
 
+LostHandles::Lost& LostHandles::lost_of(InodeId file) {
+  is_any_ = true;
+  return lost_[file];
+}
+
 void LostHandles::lock_lost(InodeId file) {
   std::lock_guard lock(mutex_);
-  lost_[file].lock_up_to = last_;
+  lost_of(file).lock_up_to = last_;
 }
 
 void LostHandles::bytes_lost(InodeId file) {
   std::lock_guard lock(mutex_);
-  Lost& lost = lost_[file];
+  Lost& lost = lost_of(file);
   lost.bytes_up_to = last_;
   lost.told.clear();
 }
 
 void LostHandles::file_lost(InodeId file) {
   std::lock_guard lock(mutex_);
-  lost_[file].file_up_to = last_;
+  lost_of(file).file_up_to = last_;
 }
 
 Status LostHandles::check(const Lost& lost, std::uint64_t handle) {
@@ -33,12 +38,14 @@ Status LostHandles::check(const Lost& lost, std::uint64_t handle) {
 }
 
 Status LostHandles::check(InodeId file, std::uint64_t handle) const {
+  if (!is_any_) return {};
   std::lock_guard lock(mutex_);
   const auto found = handle == 0 ? lost_.end() : lost_.find(file);
   return found == lost_.end() ? Status{} : check(found->second, handle);
 }
 
 Status LostHandles::check_bytes(InodeId file, std::uint64_t handle) {
+  if (!is_any_) return {};
   std::lock_guard lock(mutex_);
   const auto found = handle == 0 ? lost_.end() : lost_.find(file);
   if (found == lost_.end()) return {};
@@ -49,8 +56,10 @@ Status LostHandles::check_bytes(InodeId file, std::uint64_t handle) {
 }
 
 void LostHandles::closed(InodeId file) {
+  if (!is_any_) return;
   std::lock_guard lock(mutex_);
   lost_.erase(file);
+  is_any_ = !lost_.empty();
 }
 
 }  // namespace kvsyncfs

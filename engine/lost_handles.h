@@ -1,9 +1,10 @@
 // What handles have lost with a session of this node that ended under them (P4). A handle whose
 // file was locked here answers kIo until it is closed, since others may have had the lock
 // meanwhile; one whose file was removed and freed, kStale; bytes that are gone are told once to
-// each handle that was open. Thread: any; one leaf mutex.
+// each handle that was open. Thread: any; one leaf mutex, which nobody takes while nothing is lost.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
@@ -35,7 +36,9 @@ class LostHandles {
     std::unordered_set<std::uint64_t> told;                         ///< of the bytes
   };
   static Status check(const Lost& lost, std::uint64_t handle);
+  Lost& lost_of(InodeId file);  ///< mutex_ is held
 
+  std::atomic<bool> is_any_ = false;
   mutable std::mutex mutex_;
   std::uint64_t last_ = 0;
   std::unordered_map<InodeId, Lost> lost_;

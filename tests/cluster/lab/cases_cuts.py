@@ -1,4 +1,5 @@
 """Nodes that reach etcd, but not each other: one of them gives way, and comes back."""
+import os
 import time
 
 from cases_failures import change_often, same_trees, serves_again
@@ -97,3 +98,49 @@ def node_does_not_join_where_it_is_not_heard(c):
     join_between(one.host, three.host)
     three.mount()
     same_trees(c.nodes)
+
+
+def _look_on(path, seconds):
+    """When the last look began that was answered."""
+    last = None
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            begun = time.monotonic()
+            os.stat(path)
+            last = begun
+            time.sleep(0.01)
+    except OSError as error:
+        print(f'  the last look: {error}')
+    return last
+
+
+def _list_often(path, seconds):
+    """Each listing makes the kernel ask for the folder's attributes again."""
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            os.listdir(path)
+            time.sleep(0.05)
+    except OSError as error:
+        print(f'  the last listing: {error}')
+
+
+@case(timeout=90)
+def kernel_keeps_no_attributes_of_a_session_that_ended(c):
+    """What the kernel of a node keeps goes with the session, not with the lease that the node
+    proved last: nothing is answered from it once others' changes do not wait for the node."""
+    one, _, three = c.nodes
+    put(one.path('f'), b'f')
+    looker = Job(_look_on, three.mnt, CUT_S + 3)
+    lister = Job(_list_often, three.mnt, CUT_S + 3)
+    time.sleep(0.5)
+    cut_between(one.host, three.host)
+    within(CUT_S + 20, os.chmod, one.mnt, 0o755)
+    returned = time.monotonic()
+    late = looker.result(60) - returned
+    lister.result(60)
+    print(f'  the last look began {late:.2f} s after the change of another node')
+    check(late < 0.5, f'the kernel answered {late:.2f} s after the change')
+    join_between(one.host, three.host)
+    serves_again(three, 'f', b'f')

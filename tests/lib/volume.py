@@ -108,6 +108,20 @@ def wait_until(condition, seconds, what):
         time.sleep(0.005)
 
 
+def _stands_still(pid):
+    for thread in os.listdir(f'/proc/{pid}/task'):
+        with open(f'/proc/{pid}/task/{thread}/stat', 'rb') as stat:
+            if stat.read().rpartition(b')')[2].split()[0] != b'T':
+                return False
+    return True
+
+
+def freeze(pid):
+    """Returns when each of its threads stands still: one may run on for a moment after SIGSTOP."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: _stands_still(pid), 10, f'process {pid} stands still')
+
+
 def drop_caches(which=3):
     os.sync()
     with open('/proc/sys/vm/drop_caches', 'w', encoding='ascii') as knob:

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 from support import case, check, create, equal, fails, get, in_child, needs, put, python, sh, sh_ok
-from volume import wait_until
+from volume import freeze, wait_until
 
 
 @case(mounted=True)
@@ -35,7 +35,7 @@ def daemon_is_frozen_and_goes_on(v):
     # Started before: a child of this process would wait for the close of its copy of `fd`.
     script = 'import os,sys\nsys.stdin.readline()\nos.stat("new")'
     waiting = python(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    os.kill(v.pid(), signal.SIGSTOP)
+    freeze(v.pid())
     waiting.stdin.write(b'go\n')
     waiting.stdin.flush()
     time.sleep(1)

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from support import case, check, equal, get, put, sh_ok
-from volume import counter, drop_caches
+from volume import counter, drop_caches, freeze
 
 NO_ANSWER = 3  # exit status: no daemon, or none that answers
 
@@ -156,7 +156,7 @@ def stat_watch_ends_with_the_daemon(v):
 @case(mounted=True)
 def stat_of_a_stopped_daemon_does_not_hang(v):
     """A daemon that does not answer costs 5 s and an error, never a hang."""
-    os.kill(v.pid(), signal.SIGSTOP)
+    freeze(v.pid())
     try:
         for target in (v.mnt + '/t', v.store):
             begin = time.monotonic()

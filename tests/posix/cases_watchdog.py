@@ -4,7 +4,7 @@ import signal
 import time
 
 from support import case, check, create, equal, fails, get, in_child
-from volume import process_alive, wait_until
+from volume import freeze, process_alive, wait_until
 
 
 def _watchdogs(v):
@@ -31,7 +31,7 @@ def watchdog_ends_the_calls_of_a_stopped_daemon(v):
     os.close(fd)
     daemon = v.pid()
     v.leave()
-    os.kill(daemon, signal.SIGSTOP)
+    freeze(daemon)
     try:
         begin = time.monotonic()
         in_child(lambda: fails('ENOTCONN ECONNABORTED', os.stat, v.mnt + '/t/none'))

@@ -9,7 +9,7 @@ from etcd import Etcd
 from jobs import within
 from namespaces import Network
 from support import check, code, equal, loud, write_synced
-from volume import OPTIONS, CommandFailed, Volume, process_alive, wait_until
+from volume import OPTIONS, CommandFailed, Volume, freeze, process_alive, wait_until
 
 LEASE_S = 5  # of a session
 # What a change waits for at most when a node has died: its lease, the second in which etcd looks
@@ -90,7 +90,7 @@ class Node(Volume):
         return done
 
     def stop(self):
-        os.kill(self.pid(), signal.SIGSTOP)
+        freeze(self.pid())
 
     def cont(self):
         os.kill(self.pid(), signal.SIGCONT)

@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kFindPeersNs = 5'000'000'000;
 /// A holder that failed gets no new segment for so long, whatever its lease says.
 constexpr std::uint64_t kShunNs = 3'000'000'000;
+/// Whoever needs a node waits for it so long after it went away; later it is gone until it is back.
+constexpr std::uint64_t kReturnNs = 2'000'000'000;
 /// Segments of one node that lie next to each other in time share their holders.
 constexpr std::uint64_t kGroupsPerNode = 64;
 /// Of one pull, so that the next ones of a reader that reads on can be on their way meanwhile.
@@ -51,9 +53,8 @@ std::vector<Candidate> NodeSegments::candidates(const ClusterMap& map) const {
   std::lock_guard lock(mutex_);
   const std::uint64_t now_ns = clock_.boot_ns();
   for (const Candidate& candidate : placement_candidates(map)) {
-    const auto up = up_.find(candidate.node);
     const auto shunned = shunned_until_ns_.find(candidate.node);
-    const bool lives = candidate.node == seams_.node || (up != up_.end() && up->second);
+    const bool lives = candidate.node == seams_.node || is_up(candidate.node);
     const bool is_leaving = draining_.contains(candidate.node) && candidate.node != seams_.node;
     const bool is_shunned = shunned != shunned_until_ns_.end() && shunned->second > now_ns;
     if (lives && !is_shunned && !is_leaving) candidates.push_back(candidate);
@@ -153,14 +154,37 @@ void NodeSegments::lost(NodeId node, const Error& why) {
 void NodeSegments::note_peer(const PeerEvent& event) {
   if (!event.is_up)
     warn_(fmt::format("node {} is not reached: {}", event.node.value, describe(event.why)));
-  std::lock_guard lock(mutex_);
-  up_[event.node] = event.is_up;
+  {
+    std::lock_guard lock(mutex_);
+    const auto [contact, is_new] = contacts_.try_emplace(event.node);
+    if (is_new || contact->second.is_up != event.is_up)
+      contact->second = {event.is_up, clock_.boot_ns()};
+  }
+  contacts_changed_.notify_all();
 }
 
 bool NodeSegments::is_down(NodeId node) const {
   std::lock_guard lock(mutex_);
-  const auto up = up_.find(node);
-  return up == up_.end() || !up->second;
+  return !is_up(node);
+}
+
+bool NodeSegments::is_up(NodeId node) const {
+  const auto contact = contacts_.find(node);
+  return contact != contacts_.end() && contact->second.is_up;
+}
+
+bool NodeSegments::await_return(const std::vector<NodeId>& nodes) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t now_ns = clock_.boot_ns();
+  std::uint64_t end_ns = now_ns;
+  for (const NodeId node : nodes) {
+    const auto contact = contacts_.find(node);
+    if (contact != contacts_.end()) end_ns = std::max(end_ns, contact->second.since_ns + kReturnNs);
+  }
+  const Deadline deadline(clock_, end_ns - now_ns);
+  return deadline.wait(contacts_changed_, lock, [&] {
+    return std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) { return is_up(node); });
+  });
 }
 
 std::string NodeSegments::degraded() const {
@@ -179,6 +203,10 @@ Result<std::size_t> NodeSegments::Misses::load_some(SegmentId segment, std::uint
   const auto holders = segments_.other_holders(segment);
   if (!holders || holders->empty()) return loaded;
   auto pulled = puller_.pull(segment, page, out, *holders);
+  const bool is_away = !pulled && (pulled.error().code == Code::kUnreachable ||
+                                   pulled.error().code == Code::kDisconnected);
+  if (is_away && segments_.await_return(*holders))
+    pulled = puller_.pull(segment, page, out, *holders);
   if (!pulled) return pulled;
   pulled_pages_.fetch_add(*pulled, std::memory_order_relaxed);
   return pulled;

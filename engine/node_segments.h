@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -78,6 +79,10 @@ class NodeSegments {
   std::vector<NodeId> new_holders(std::size_t needed);
   Result<std::vector<NodeId>> other_holders(SegmentId segment) const;
   void lost(NodeId node, const Error& why);
+  bool is_up(NodeId node) const;  ///< the lock is held
+  /// Waits while the last one of these is away only for a moment, as in a restart. False: none is
+  /// back.
+  bool await_return(const std::vector<NodeId>& nodes);
 
   const ClusterSeams& seams_;
   Catalog& catalog_;
@@ -90,9 +95,15 @@ class NodeSegments {
   Misses misses_;
   PeerServer server_;
 
+  struct Contact {
+    bool is_up = false;
+    std::uint64_t since_ns = 0;
+  };
+
   std::atomic<bool> others_are_full_ = false;
   mutable std::mutex mutex_;  // a leaf; guards the rest
-  std::map<NodeId, bool> up_;
+  std::condition_variable contacts_changed_;
+  std::map<NodeId, Contact> contacts_;
   std::map<NodeId, std::uint64_t> shunned_until_ns_;
   std::set<NodeId> draining_;
   std::uint64_t opened_ = 0;

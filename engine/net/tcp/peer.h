@@ -34,6 +34,8 @@ class Peer final : public ConnectionOwner, public std::enable_shared_from_this<P
 
   /// Dials, if that is not where it is connected. Thread: the loop.
   void set_endpoints(Endpoints endpoints);
+  /// The node has come here, so it is worth a try at once. Thread: the loop.
+  void dial_soon();
   /// Deadlines, heartbeat, back-off. Returns when to be called again. Thread: the loop.
   std::uint64_t on_time(std::uint64_t now_ns);
   /// Ends everything with `why`, for good. Thread: the loop, or none runs.

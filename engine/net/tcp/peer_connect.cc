@@ -46,6 +46,12 @@ void Peer::dial() {
                           });
 }
 
+void Peer::dial_soon() {
+  if (retry_at_ns_ == kNever) return;  // it is up, or being dialed
+  retry_at_ns_ = shared_.clock.boot_ns();
+  shared_.schedule(retry_at_ns_);
+}
+
 void Peer::on_connected(tcp::socket socket) {
   greeting_ = std::make_shared<Connection>(std::move(socket), shared_.regions, shared_.tls.get(),
                                            Side::kDialer, *this);

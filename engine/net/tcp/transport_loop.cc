@@ -100,6 +100,7 @@ Status TcpTransportImpl::admit(Session& session) {
   } else if (count >= shared_.options.sessions_max) {
     return Error(Code::kBusy, "too many nodes are connected");
   }
+  if (const auto known = find(peer.node)) (*known)->dial_soon();
   return {};
 }
 

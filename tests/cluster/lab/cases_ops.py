@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from cluster import FAILOVER_S, Node, refused
-from jobs import timed, within
+from jobs import Job, timed, within
 from support import case, check, code, equal, get, loud, needs, put, write_synced
 from volume import Volume, wait_until
 
@@ -22,6 +22,7 @@ def node_without_a_mount_holds_bytes(c):
     c.settle()
     data = random.Random(c.seed).randbytes(3 << 20)
     within(30, write_synced, c.nodes[0].path('f'), data)
+    within(30, write_synced, c.nodes[0].path('h'), data)
     counts = holder.stat(holder.store)
     equal(counts['mountpoint'], '', 'mount point')
     equal(counts['transport'], 'tcp', 'transport')
@@ -36,7 +37,9 @@ def node_without_a_mount_holds_bytes(c):
     holder.daemon.send_signal(signal.SIGTERM)
     equal(holder.daemon.wait(20), 0, 'exit status of the node without a mount')
     loud(holder.tool('kvsyncfs-stat', holder.store), 'no daemon')
+    waiting = Job(get, reader.path('h'))
     holder.serve()
+    equal(waiting.result(30), data, 'a read that began while the only holder was away for a moment')
     equal(within(30, get, reader.path('f')), data, 'bytes of the node that came back')
 
 

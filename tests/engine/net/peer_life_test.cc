@@ -54,6 +54,24 @@ TEST(PeerLife, ADownPeerRefusesAtOnceAndIsUpWhenItIsBack) {
   EXPECT_EQ(asker.peer(2).counts.disconnects, 1u);
 }
 
+TEST(PeerLife, APeerThatComesIsDialedAtOnce) {
+  TcpOptions options = test_options(2);
+  auto server = std::make_unique<TestNode>(options);
+  options.listen = server->address();
+  options.incarnation = {2};
+  TcpOptions patient = test_options(1);
+  patient.backoff_min_ns = patient.backoff_max_ns = 3600 * kSecondNs;
+  TestNode asker(patient);
+  asker.join(2, server->address());
+  server.reset();
+  ASSERT_FALSE(asker.events.take()->is_up);
+  TestNode again(options);
+  again.join(1, asker.address());
+  const auto event = asker.events.take();
+  ASSERT_TRUE(event);
+  EXPECT_TRUE(event->is_up);
+}
+
 TEST(PeerLife, CallsWaitWhileAPeerIsReachedForTheFirstTime) {
   TestNode server(test_options(2), [](Incoming, Responder out) { out.reply(Answer{"y", {}}); });
   TestNode asker(test_options(1));

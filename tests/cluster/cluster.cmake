@@ -5,6 +5,7 @@ foreach(source etcd_log_test.cc membership_test.cc cluster_store_test.cc message
                                  ${CMAKE_CURRENT_LIST_DIR}/etcd_server.cc)
   target_link_libraries(cluster_${name} PRIVATE kvsyncfs_cluster kvsyncfs_testlib
                                                 GTest::gtest_main)
+  add_dependencies(tests_cluster cluster_${name})
   gtest_discover_tests(
     cluster_${name} TEST_PREFIX cluster/ NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60

@@ -329,21 +329,27 @@ TEST_F(ClusterMessages, RemovedFilesAreReclaimedTogether) {
 }
 
 TEST_F(ClusterMessages, ChangesAtOnceShareAppendsAndAcknowledgements) {
-  constexpr std::size_t kThreads = 8, kEach = 20;
+  // Fewer than 64 files in a round: the thread sanitizer follows no more locks of one flush.
+  constexpr std::size_t kRounds = 3, kThreads = 8, kEach = 7, kFiles = kRounds * kThreads * kEach;
   const auto before = messages();
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < kThreads; ++t)
-    threads.emplace_back([this, t] {
-      for (std::size_t i = 0; i < kEach; ++i)
-        make_file(std::to_string(t) + "-" + std::to_string(i));
-    });
-  for (std::thread& thread : threads) thread.join();
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; ++t)
+      threads.emplace_back([this, round, t] {
+        for (std::size_t i = 0; i < kEach; ++i)
+          make_file(std::to_string(round) + "-" + std::to_string(t) + "-" + std::to_string(i));
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_TRUE(engine().sync_all());
+  }
   const auto after = messages();
   const Messages own = after[0] - before[0];
-  EXPECT_LT(own.appends, kThreads * kEach) << "of twice as many changes";
-  EXPECT_LT(own.batches, kThreads * kEach * 3 / 4);
+  EXPECT_LT(own.appends, kFiles) << "of twice as many changes";
+  EXPECT_LT(own.batches, kFiles * 3 / 4);
+  std::size_t appends = 1;  // the last one before may be acknowledged late
+  for (const std::size_t i : {0u, 1u, 2u}) appends += (after[i] - before[i]).appends;
   for (const std::size_t i : {1u, 2u})
-    EXPECT_LE((after[i] - before[i]).acknowledgements, own.appends) << "node " << i;
+    EXPECT_LE((after[i] - before[i]).acknowledgements, appends) << "node " << i;
 }
 
 }  // namespace

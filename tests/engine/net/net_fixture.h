@@ -203,7 +203,7 @@ inline AlignedBuffer noise(std::size_t size, unsigned seed = 1) {
 }
 
 inline bool same(Bytes a, Bytes b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
 }  // namespace kvsyncfs

@@ -54,7 +54,7 @@ Status feed(Receiver& receiver, std::string_view bytes, const auto& piece) {
     std::size_t size = 0;
     for (const MutableBytes room : receiver.room()) {
       const std::size_t part = std::min(left, room.size());
-      std::memcpy(room.data(), bytes.data() + size, part);
+      std::copy_n(reinterpret_cast<const std::byte*>(bytes.data()) + size, part, room.data());
       size += part;
       left -= part;
     }

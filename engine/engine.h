@@ -42,6 +42,8 @@ struct EngineOptions {
   std::uint64_t write_age_ns = 1'000'000'000;     ///< dirty bytes older than this are flushed
   std::uint64_t timeout_ns = 15'000'000'000;      ///< no wait for another thread is longer
   std::uint64_t heal_delay_ns = 600'000'000'000;  ///< a node that is away for longer is replaced
+  /// Between two passes of the scrub that runs by itself; 0: there is none.
+  std::uint64_t scrub_period_ns = 7 * 86'400'000'000'000;
   bool read_only = false;
   bool for_check = false;  ///< fsck: opens also what check() and repair() have to tell of
   /// With both: of a cluster's node, what it has on its own disk, without the log; 0: not that.
@@ -144,6 +146,9 @@ struct EngineCounters {
   std::uint64_t members_up = 0, unacknowledged = 0;
   std::uint64_t leases_lost = 0;
   std::uint64_t refused_connections = 0;  ///< of those who did not prove to be nodes
+  // The scrub that runs by itself: all that it read, and gauges of its pass.
+  std::uint64_t scrubbed_bytes = 0, scrub_done_bytes = 0, scrub_total_bytes = 0;
+  std::uint64_t scrub_mended_pages = 0, scrub_bad_pages = 0;  ///< bad: that it could not mend
 };
 
 class Engine {

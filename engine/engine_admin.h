@@ -75,6 +75,7 @@ struct ScrubPlace {
 struct ScrubStep {
   ScrubPlace next;
   std::uint64_t done_bytes = 0, total_bytes = 0;  ///< of this node's copies
+  std::uint64_t checked_bytes = 0;                ///< by this step
   std::vector<BadCopy> bad;
   std::vector<NodeView> nodes;
 };

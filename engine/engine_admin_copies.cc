@@ -98,18 +98,25 @@ Result<bool> EngineImpl::Admin::is_gone(const BadCopy& copy) const {
   return !holders.empty() && std::find(holders.begin(), holders.end(), copy.node) == holders.end();
 }
 
-/// A copy whose file went while it was looked at was no bad one.
-Status EngineImpl::Admin::name_files(std::vector<BadCopy>& bad) const {
+Status EngineImpl::Admin::drop_gone(std::vector<BadCopy>& bad) const {
   std::vector<BadCopy> left;
   for (BadCopy& copy : bad) {
     if (!copy.is_mended) {
       KVSYNCFS_ASSIGN(const bool was_removed, is_gone(copy));
       if (was_removed) continue;
-      KVSYNCFS_ASSIGN(copy.paths, paths_at(copy.segment, {copy.page, copy.count}));
     }
     left.push_back(std::move(copy));
   }
   bad = std::move(left);
+  return {};
+}
+
+Status EngineImpl::Admin::name_files(std::vector<BadCopy>& bad) const {
+  KVSYNCFS_TRY(drop_gone(bad));
+  for (BadCopy& copy : bad) {
+    if (copy.is_mended) continue;
+    KVSYNCFS_ASSIGN(copy.paths, paths_at(copy.segment, {copy.page, copy.count}));
+  }
   return {};
 }
 
@@ -145,8 +152,16 @@ Result<VerifyStep> EngineImpl::Admin::verify(std::string_view path, std::uint64_
   return step;
 }
 
-/// Of a segment that is being written nothing is read: it is sealed soon.
 Result<ScrubStep> EngineImpl::Admin::scrub(ScrubPlace from) {
+  KVSYNCFS_ASSIGN(ScrubStep step, scrub_some(from, kBatchesMax, ~std::uint64_t{0}));
+  KVSYNCFS_TRY(name_files(step.bad));
+  note_asked(from, step);
+  return step;
+}
+
+/// Of a segment that is being written nothing is read: it is sealed soon.
+Result<ScrubStep> EngineImpl::Admin::scrub_some(ScrubPlace from, std::size_t batches_max,
+                                                std::uint64_t bytes_max) {
   KVSYNCFS_ASSIGN(const auto segments, engine_.catalog_->segments());
   ScrubStep step;
   std::set<NodeId> unchecked, nodes;
@@ -159,18 +174,20 @@ Result<ScrubStep> EngineImpl::Admin::scrub(ScrubPlace from) {
     std::uint64_t page = id == from.segment ? from.page : 0;
     const std::uint64_t end = record.length / kPageSize;
     if (id < from.segment) page = end;
-    for (; page < end && batches < kBatchesMax; ++batches) {
+    for (; page < end && batches < batches_max && step.checked_bytes < bytes_max; ++batches) {
       if (batches > 0 && is_over(begun_ns)) break;
       const std::size_t known = step.bad.size();
       const PageRange seen = look_after(id, page, {self()}, holders, step.bad, unchecked);
       if (step.bad.size() > known) nodes.insert(self());
-      page = seen.count > 0 ? seen.page + seen.count : end;
+      const std::uint64_t next = seen.count > 0 ? seen.page + seen.count : end;
+      step.checked_bytes += (next - page) * kPageSize;
+      page = next;
     }
     step.total_bytes += end * kPageSize;
     step.done_bytes += std::min(page, end) * kPageSize;
     if (page < end && step.next.segment == kNoSegment) step.next = {id, page};
   }
-  KVSYNCFS_TRY(name_files(step.bad));
+  KVSYNCFS_TRY(drop_gone(step.bad));
   step.nodes = views_of(nodes);
   return step;
 }

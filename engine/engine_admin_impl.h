@@ -8,6 +8,7 @@
 
 #include "engine/engine_admin.h"
 #include "engine/engine_impl.h"
+#include "engine/format/scrub_mark.h"
 #include "engine/sync/copy_keeper.h"
 
 namespace kvsyncfs {
@@ -32,7 +33,41 @@ class EngineImpl::Admin final : public EngineAdmin {
   Result<SegmentShare> last_copies(NodeId node) override;
   Result<LostFiles> lost() override;
 
+  // engine_scrub.cc
+  /// One step of the scrub that runs by itself; returns when the next is due. Thread: one at a
+  /// time.
+  std::uint64_t scrub_by_itself();
+  void count_scrub(EngineCounters& counters) const;
+  std::string scrub_trouble() const;  ///< one line; empty: none
+
  private:
+  struct SelfScrub {
+    ScrubMark mark;
+    bool is_known = false;    // the mark is that of the store
+    bool is_running = false;  // a pass is not over
+    bool is_changed = false;  // the mark is not on the disk
+    std::uint64_t due_ns = 0, marked_ns = 0;
+    std::uint64_t user_bytes = 0;  // that had come and gone at the last look
+    int pauses = 0;                // one after the other
+    std::set<SegmentId> told;      // of this pass
+    std::string told_error;
+    std::uint64_t done_bytes = 0, total_bytes = 0, checked_bytes = 0, mended_pages = 0,
+                  bad_pages = 0;
+  };
+  struct AskedScrub {
+    ScrubPlace next;
+    std::uint32_t bad = 0;
+  };
+  void load_scrub_mark();
+  Status store_scrub_mark();
+  bool begin_scrub_pass();
+  bool scrub_has_to_wait();
+  void tell_scrubbed(const ScrubStep& step);
+  void note_scrubbed(const ScrubStep& step);
+  void note_asked(ScrubPlace from, const ScrubStep& step);
+  /// Up to so many batches or bytes. What could not be mended has no paths yet.
+  Result<ScrubStep> scrub_some(ScrubPlace from, std::size_t batches_max, std::uint64_t bytes_max);
+
   /// A regular file. Errors: as locate().
   Result<Entry> find_file(std::string_view path);
   Result<LocatedExtent> place_of(const Extent& extent) const;
@@ -59,7 +94,9 @@ class EngineImpl::Admin final : public EngineAdmin {
   Result<std::vector<std::string>> paths_at(SegmentId segment, PageRange pages) const;
   /// Whether the node holds the segment no more: it was removed, or moved away.
   Result<bool> is_gone(const BadCopy& copy) const;
-  /// Of what no copy could mend: who has to be told.
+  /// A copy whose file went while it was looked at was no bad one.
+  Status drop_gone(std::vector<BadCopy>& bad) const;
+  /// Of what no copy could mend: who has to be told. Slow.
   Status name_files(std::vector<BadCopy>& bad) const;
 
   bool is_lost(SegmentId id, const SegmentRecord& record,
@@ -70,6 +107,9 @@ class EngineImpl::Admin final : public EngineAdmin {
                            HealReport& report);
 
   EngineImpl& engine_;
+  mutable std::mutex scrub_mutex_;  // a leaf; guards what others see of the next two
+  SelfScrub self_scrub_;
+  AskedScrub asked_scrub_;
   std::mutex names_mutex_;  // held over a call of etcd
   std::map<NodeId, std::string> names_;
 };

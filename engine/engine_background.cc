@@ -2,7 +2,7 @@
 // checkpoints, cleaning, large reclaims, access times.
 #include <algorithm>
 
-#include "engine/engine_impl.h"
+#include "engine/engine_admin_impl.h"
 
 namespace kvsyncfs {
 
@@ -39,6 +39,7 @@ std::uint64_t EngineImpl::run_background() {
     cleaned = result && *result;
     tell("cleaner", result ? Status{} : Status(result.error()));
   }
+  if (!cluster_) static_cast<void>(admin_->scrub_by_itself());  // else a task of its own
   const bool pressure = dirty_bytes_ > options_.write_buffer_bytes / 4;
   return cleaned || pressure ? clock_.boot_ns() : now + kTickNs;
 }

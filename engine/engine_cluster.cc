@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/engine_impl.h"
+#include "engine/engine_admin_impl.h"
 #include "engine/format/peer_message.h"
 
 namespace kvsyncfs {
@@ -131,6 +131,7 @@ void EngineImpl::start_tasks() {
   // Not a step of the upkeep, whose own changes may wait for who is dead.
   tasks.start("sessions", [this] { return end_dead_sessions(); });
   tasks.start("heal", [this] { return heal_step(); });
+  tasks.start("scrub", [this] { return admin_->scrub_by_itself(); });
 }
 
 /// Returns whether nothing more comes from the log.

@@ -1,5 +1,5 @@
 // What the engine counts, read when somebody asks.
-#include "engine/engine_impl.h"
+#include "engine/engine_admin_impl.h"
 
 namespace kvsyncfs {
 
@@ -68,6 +68,7 @@ EngineCounters EngineImpl::counters() const {
   c.copied_bytes = store.copied_bytes;
   c.dirty_age_ns = dirty_age_ns();
   c.leases_lost = get(counts_.leases_lost);
+  admin_->count_scrub(c);
   if (cluster_) count_cluster(c);
   return c;
 }

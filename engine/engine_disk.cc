@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/engine_impl.h"
+#include "engine/engine_admin_impl.h"
 
 namespace kvsyncfs {
 
@@ -92,6 +92,7 @@ std::vector<std::string> EngineImpl::degraded() const {
         static_cast<double>(ballast_.size_bytes() + superblock_.log_file_size_bytes) / kMiB));
   else if (disk_is_full_ && !lacks_inodes_)
     lines.push_back(options_.store + ": the disk is full, the store does not grow");
+  if (std::string line = admin_->scrub_trouble(); !line.empty()) lines.push_back(std::move(line));
   if (!cluster_) return lines;
   if (cluster_->session.is_out())
     lines.push_back("this node has no session: it joins again when it reaches the others, and may");

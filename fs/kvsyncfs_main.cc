@@ -56,6 +56,7 @@ EngineOptions engine_options(const MountOptions& options) {
   engine.write_buffer_bytes = options.write_buffer_bytes;
   engine.timeout_ns = options.timeout_s * 1'000'000'000;
   engine.heal_delay_ns = options.heal_delay_s * 1'000'000'000;
+  engine.scrub_period_ns = options.scrub_period_s * 1'000'000'000;
   engine.read_only = options.read_only;
   engine.warn = [](std::string_view line) { spdlog::warn("{}", line); };
   return engine;

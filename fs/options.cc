@@ -82,6 +82,10 @@ Status apply_value(MountOptions& options, std::string_view name, std::string_vie
   }
   if (name == "timeout") return seconds_into(options.timeout_s, 3600);
   if (name == "heal_delay") return seconds_into(options.heal_delay_s, 30 * 86400);
+  if (name == "scrub_period") {
+    options.scrub_period_s = 0;
+    return value == "0" ? Status{} : seconds_into(options.scrub_period_s, 366 * 86400);
+  }
   if (name == "log_level") {
     constexpr std::array kLevels = {"trace", "debug", "info", "warn", "error", "off"};
     if (!contains(kLevels, value))
@@ -237,6 +241,8 @@ Options:
                      of a node of a cluster: TLS to the other nodes, which must have it as well
   heal_delay=SECONDS of a node of a cluster: copies that a node held which is away for longer are
                      made anew on others (default 600)
+  scrub_period=SECONDS  all copies of this node are read that often, in the background, and mended
+                     from other nodes (default 604800, a week; 0: never)
   metrics=ADDR:PORT  counters for Prometheus at http://ADDR:PORT/metrics (default: nowhere)
   log_size=SIZE      of a node of a cluster: entries that the log in etcd may hold, at least 256K
                      (default 1G)

@@ -21,7 +21,8 @@ struct MountOptions {
   std::uint64_t cache_size_bytes = 0;  ///< 0: an eighth of the memory, at most 4 GiB
   std::uint64_t write_buffer_bytes = 64u << 20;
   std::uint64_t heal_delay_s = 600;  ///< of a cluster: a node that is away for longer is replaced
-  std::uint64_t log_size_bytes = 1u << 30;  ///< of a cluster: entries that the log may hold
+  std::uint64_t scrub_period_s = 7 * 86'400;  ///< 0: never
+  std::uint64_t log_size_bytes = 1u << 30;    ///< of a cluster: entries that the log may hold
   std::string log_level = "info";
   std::string listen;  ///< of a cluster's node, "address:port"; empty: as the store says
   /// Of a cluster's node: files for TLS between nodes; all or none.

@@ -56,6 +56,11 @@ constexpr std::array kCounters = {
     Counter{"unacknowledged", &EngineCounters::unacknowledged, kGauge},
     Counter{"leases_lost", &EngineCounters::leases_lost},
     Counter{"refused_connections", &EngineCounters::refused_connections},
+    Counter{"scrubbed_bytes", &EngineCounters::scrubbed_bytes},
+    Counter{"scrub_done_bytes", &EngineCounters::scrub_done_bytes, kGauge},
+    Counter{"scrub_total_bytes", &EngineCounters::scrub_total_bytes, kGauge},
+    Counter{"scrub_mended_pages", &EngineCounters::scrub_mended_pages},
+    Counter{"scrub_bad_pages", &EngineCounters::scrub_bad_pages},
 };
 static_assert(sizeof(EngineCounters) == kCounters.size() * sizeof(std::uint64_t),
               "a counter is missing above");

@@ -132,6 +132,12 @@ void add_storage(std::string& out, const Report& report, const Interval& interva
            fmt::format("{} used, {} free; {} held by the kernel, {} without a name",
                        human_count(get("inodes")), human_count(space("free_inodes")),
                        human_count(get("held_inodes")), human_count(get("orphans"))));
+  if (get("scrub_total_bytes").value_or(0) > 0)
+    add_line(
+        out, "scrub",
+        fmt::format("{} of the pass; {} pages mended, {} damaged for good",
+                    part_of(get("scrub_done_bytes"), get("scrub_total_bytes")),
+                    human_count(get("scrub_mended_pages")), human_count(get("scrub_bad_pages"))));
   add_line(out, "errors",
            fmt::format("{} of the engine, {} corrupt pages", human_count(get("errors")),
                        human_count(get("corrupt_pages"))));

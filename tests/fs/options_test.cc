@@ -19,6 +19,7 @@ TEST(MountOptions, OfTwoPathsAreTheDefaults) {
   EXPECT_FALSE(options->foreground || options->debug || options->read_only);
   EXPECT_TRUE(options->atime);
   EXPECT_EQ(options->timeout_s, 15u);
+  EXPECT_EQ(options->scrub_period_s, 7u * 86'400);
   EXPECT_EQ(options->cache_size_bytes, 0u);
   EXPECT_EQ(options->write_buffer_bytes, 64u << 20);
   EXPECT_EQ(options->log_level, "info");
@@ -71,13 +72,16 @@ TEST(MountOptions, OfTlsNeedEachOtherAndWholePaths) {
 }
 
 TEST(MountOptions, WithValuesAreRead) {
-  const auto options =
-      parse("cache_size=1G,write_buffer=8M,timeout=60,log_level=debug,noatime,log_size=4G");
+  const auto options = parse(
+      "cache_size=1G,write_buffer=8M,timeout=60,log_level=debug,noatime,log_size=4G,"
+      "scrub_period=0");
   ASSERT_TRUE(options);
   EXPECT_EQ(options->cache_size_bytes, 1u << 30);
   EXPECT_EQ(options->write_buffer_bytes, 8u << 20);
   EXPECT_EQ(options->log_size_bytes, std::uint64_t{4} << 30);
   EXPECT_EQ(options->timeout_s, 60u);
+  EXPECT_EQ(options->scrub_period_s, 0u);
+  EXPECT_EQ(parse("scrub_period=3600")->scrub_period_s, 3600u);
   EXPECT_EQ(options->log_level, "debug");
   EXPECT_FALSE(options->atime);
 }
@@ -145,10 +149,26 @@ TEST(MountOptions, HelpAndVersionNeedNoPaths) {
 }
 
 TEST(MountOptions, WithAFaultAreRefusedByName) {
-  for (const char* word :
-       {"blah", "blah=1", "cache_size=abc", "cache_size=", "cache_size=50%", "cache_size",
-        "write_buffer=1K", "log_size=255K", "timeout=0", "timeout=-5", "timeout=3601", "timeout=1s",
-        "timeout=", "timeout", "log_level=shout", "roo", "ro=1", "noatime=1"}) {
+  for (const char* word : {"blah",
+                           "blah=1",
+                           "cache_size=abc",
+                           "cache_size=",
+                           "cache_size=50%",
+                           "cache_size",
+                           "write_buffer=1K",
+                           "log_size=255K",
+                           "timeout=0",
+                           "timeout=-5",
+                           "timeout=3601",
+                           "timeout=1s",
+                           "timeout=",
+                           "timeout",
+                           "scrub_period=",
+                           "scrub_period=-1",
+                           "log_level=shout",
+                           "roo",
+                           "ro=1",
+                           "noatime=1"}) {
     const auto options = parse("rw," + std::string(word));
     ASSERT_FALSE(options) << word;
     EXPECT_EQ(options.error().code, Code::kInvalid) << word;

@@ -8,7 +8,7 @@ import time
 from cluster import FAILOVER_S
 from jobs import within
 from support import case, check, code, equal, get, loud, put, write_synced
-from volume import wait_until
+from volume import counter, wait_until
 
 PAGE = 4096
 HEALED_S = 60
@@ -165,6 +165,29 @@ def scrub_makes_a_lost_segment_file_anew(c):
     c.nodes.remove(one)
     for name, content in data.items():
         equal(within(30, get, left.path(name)), content, name)
+
+
+@case(nodes=3, timeout=120, options='scrub_period=1')
+def copies_are_scrubbed_by_themselves(c):
+    """A damaged copy, and one whose file is gone, are found and mended without anybody's asking."""
+    one = c.nodes[0]
+    write_synced(one.path('f'), random.Random(1).randbytes(64 * PAGE))
+    _seal(c, one)
+    seen = _ask(one, 'locate', '/f')
+    holders = _names(seen, seen['extents'][0])
+    other = next(node for node in c.nodes[1:] if node.name in holders)
+    left = next(node for node in c.nodes if node.name not in holders)
+
+    def wait_for(node):
+        wait_until(lambda: counter(node.stat(), 'scrub_mended_pages'), 30,
+                   f'{node.name} to mend its copy')
+
+    _damage(one, seen)  # one after the other: a good copy has to be left
+    wait_for(one)
+    os.unlink(_segment_file(other, seen)[0])
+    wait_for(other)
+    equal(_ctl(left, 'verify', '/f'), '', 'what is said of the copies')
+    equal(counter(one.stat(), 'scrub_bad_pages'), 0, 'pages that nothing could mend')
 
 
 @case(nodes=3)

@@ -98,6 +98,8 @@ void EngineImpl::take_request(Incoming request, Responder responder) {
     return cluster_->segments.server().take(std::move(request), std::move(responder));
   const auto message = decode_acknowledge(request.head);
   if (!message) return responder.reply(message.error());
+  if (message->to > cluster_->session.incarnation())
+    return responder.reply(Error(Code::kStale, "it is for a later life of this node"));
   if (const Status judged = judge_catalog(request.peer, *message); !judged)
     return responder.reply(judged.error());
   cluster_->session.note(request.peer, message->incarnation, message->position);

@@ -133,7 +133,9 @@ void NodeSession::applied(Position position, const Transaction& transaction,
     return;
   }
   if (origin)
-    due_([this, node = origin->node, position] { acknowledger_.owe(node, position); });
+    due_([this, from = *origin, position] {
+      acknowledger_.owe(from.node, from.incarnation, position);
+    });
   const bool sessions =
       std::any_of(transaction.commands.begin(), transaction.commands.end(), [](const Command& c) {
         return std::holds_alternative<JoinCommand>(c) || std::holds_alternative<EndCommand>(c);

@@ -65,7 +65,7 @@ class NodeSession {
   void tell_history(std::function<void()> is_wrong) {
     const auto compose = [this](Position position) {
       const HistoryDigest history = catalog_.history();
-      return Acknowledge{position, history.position, history.digest};
+      return Acknowledge{position, history.position, history.digest, {}, {}};
     };
     acknowledger_.carry(compose, std::move(is_wrong));
   }

@@ -20,6 +20,7 @@ std::string encode(const Acknowledge& message) {
   w.u64(message.history_position.value);
   w.u32(message.history_digest);
   w.u64(message.incarnation.value);
+  w.u64(message.to.value);
   return out;
 }
 
@@ -94,7 +95,7 @@ Result<BatchSpan> decode_batch_span(std::string_view head) {
 
 Result<Acknowledge> decode_acknowledge(std::string_view head) {
   Reader r(head);
-  const Acknowledge message{{r.u64()}, {r.u64()}, r.u32(), {r.u64()}};
+  const Acknowledge message{{r.u64()}, {r.u64()}, r.u32(), {r.u64()}, {r.u64()}};
   if (!r.done()) return corrupt("acknowledgement: bad head");
   return message;
 }

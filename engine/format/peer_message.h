@@ -28,12 +28,14 @@ enum class PeerRequest : std::uint16_t {
 
 /// The sender applied everything up to here. With the digest of its catalog's history at an earlier
 /// place (catalog.h, HistoryDigest); position 0: at none. `incarnation`: of the
-/// session that speaks; the connection may be older than that.
+/// session that speaks; the connection may be older than that. `to`: the session whose change is
+/// meant, or a later one of its node: an earlier life of that node must not take the word for it.
 struct Acknowledge {
   Position position;
   Position history_position;
   std::uint32_t history_digest = 0;
   Incarnation incarnation = {};
+  Incarnation to = {};
   bool operator==(const Acknowledge&) const = default;
 };
 /// A batch of a segment, by the page of its checksum page.

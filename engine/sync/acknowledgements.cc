@@ -75,6 +75,7 @@ std::size_t Acknowledgements::waiting() const {
 
 struct Acknowledger::State {
   struct Debt {
+    Incarnation to;
     Position owed, told;
     std::uint64_t since_ns = 0;  // when the first was owed that is not told, or the last was told
     bool on_its_way = false;
@@ -86,7 +87,7 @@ struct Acknowledger::State {
   bool stopped = false;
   std::map<NodeId, Debt> debts;
   std::function<Acknowledge(Position)> compose = [](Position position) {
-    return Acknowledge{position, {}, 0};
+    return Acknowledge{position, {}, 0, {}, {}};
   };
   std::function<void()> is_wrong = [] {};
 };
@@ -114,9 +115,13 @@ Acknowledger::~Acknowledger() {
   state_->stopped = true;
 }
 
-void Acknowledger::owe(NodeId node, Position position) {
+void Acknowledger::owe(NodeId node, Incarnation session, Position position) {
   std::lock_guard lock(state_->mutex);
   State::Debt& debt = state_->debts[node];
+  if (session > debt.to) {
+    debt.to = session;
+    debt.told = {};
+  }
   if (debt.owed <= debt.told) debt.since_ns = state_->clock.boot_ns();
   debt.owed = std::max(debt.owed, position);
 }
@@ -150,11 +155,12 @@ void Acknowledger::send_to(const std::shared_ptr<State>& state, NodeId node) {
     debt.on_its_way = true;
     word = state->compose(debt.owed);
     word.incarnation = state->incarnation;
+    word.to = debt.to;
   }
   call.kind = static_cast<std::uint16_t>(PeerRequest::kAcknowledge);
   call.head = encode(word);
   call.deadline_ns = state->clock.boot_ns() + kAcknowledgeTimeoutNs;
-  call.done = [state, node, position = word.position](const Result<Reply>& result) {
+  call.done = [state, node, to = word.to, position = word.position](const Result<Reply>& result) {
     {
       std::lock_guard lock(state->mutex);
       State::Debt& debt = state->debts[node];
@@ -163,7 +169,7 @@ void Acknowledger::send_to(const std::shared_ptr<State>& state, NodeId node) {
         if (result.error().code == Code::kFenced && !state->stopped) state->is_wrong();
         return;
       }
-      debt.told = std::max(debt.told, position);
+      if (debt.to == to) debt.told = std::max(debt.told, position);
       debt.since_ns = state->clock.boot_ns();
     }
     send_to(state, node);

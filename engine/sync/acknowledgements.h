@@ -67,8 +67,9 @@ class Acknowledger {
   void carry(std::function<Acknowledge(Position)> compose, std::function<void()> is_wrong);
   /// From now on it speaks for the next session of this node.
   void begin(Incarnation incarnation);
-  /// Changes of `node` up to `position` are applied here.
-  void owe(NodeId node, Position position);
+  /// Changes of that session of `node` up to `position` are applied here. What was told to earlier
+  /// sessions of the node was not told to this one.
+  void owe(NodeId node, Incarnation session, Position position);
   /// Who has been owed one for so long, and got none meanwhile.
   std::set<NodeId> overdue(std::uint64_t age_ns) const;
   /// Sends what is owed and not on its way. Call after a batch was applied, and from time to time:

@@ -8,7 +8,7 @@ namespace kvsyncfs {
 namespace {
 
 TEST(PeerMessage, HeadsComeBack) {
-  const Acknowledge acknowledge{{7}, {5}, 9, {2}};
+  const Acknowledge acknowledge{{7}, {5}, 9, {2}, {3}};
   EXPECT_EQ(decode_acknowledge(encode(acknowledge)).value(), acknowledge);
   EXPECT_EQ(decode_batch_place(encode(BatchPlace{{3}, 9})).value(), (BatchPlace{{3}, 9}));
   EXPECT_EQ(decode_pages_wanted(encode(PagesWanted{{3}, 9, 1000})).value(),

@@ -136,7 +136,8 @@ class AcknowledgerTest : public ::testing::Test {
 };
 
 TEST_F(AcknowledgerTest, OneMessageTellsAllThatIsOwed) {
-  for (std::uint64_t position = 1; position <= 9; ++position) acknowledger_.owe(kB, {position});
+  for (std::uint64_t position = 1; position <= 9; ++position)
+    acknowledger_.owe(kB, {2}, {position});
   acknowledger_.send();
   acknowledger_.send();
   EXPECT_EQ(heard_, (std::vector<std::uint64_t>{9}));
@@ -144,10 +145,10 @@ TEST_F(AcknowledgerTest, OneMessageTellsAllThatIsOwed) {
 
 TEST_F(AcknowledgerTest, WhatComesWhileAMessageIsOnItsWayGoesWithTheNext) {
   keep_ = true;
-  acknowledger_.owe(kB, {1});
+  acknowledger_.owe(kB, {2}, {1});
   acknowledger_.send();
   for (std::uint64_t position = 2; position <= 5; ++position) {
-    acknowledger_.owe(kB, {position});
+    acknowledger_.owe(kB, {2}, {position});
     acknowledger_.send();
   }
   EXPECT_EQ(heard_, (std::vector<std::uint64_t>{1}));
@@ -158,7 +159,7 @@ TEST_F(AcknowledgerTest, WhatComesWhileAMessageIsOnItsWayGoesWithTheNext) {
 
 TEST_F(AcknowledgerTest, WhatAPeerDidNotGetIsSentAgain) {
   net_.down.insert(kB);
-  acknowledger_.owe(kB, {3});
+  acknowledger_.owe(kB, {2}, {3});
   acknowledger_.send();
   EXPECT_TRUE(heard_.empty());
   net_.down.clear();
@@ -166,19 +167,33 @@ TEST_F(AcknowledgerTest, WhatAPeerDidNotGetIsSentAgain) {
   EXPECT_EQ(heard_, (std::vector<std::uint64_t>{3}));
 }
 
+TEST_F(AcknowledgerTest, WhatAnEarlierLifeTookIsToldAgain) {
+  keep_ = true;
+  acknowledger_.owe(kB, {2}, {3});
+  acknowledger_.send();
+  acknowledger_.owe(kB, {5}, {3});
+  keep_ = false;
+  kept_[0].reply(Answer{});
+  EXPECT_EQ(heard_, (std::vector<std::uint64_t>{3, 3}));
+  EXPECT_EQ(last_.to, Incarnation{5});
+  acknowledger_.owe(kB, {2}, {3});  // nobody waits there any more
+  acknowledger_.send();
+  EXPECT_EQ(heard_.size(), 2u);
+}
+
 TEST_F(AcknowledgerTest, WhatGoesAlongIsThatOfTheSending) {
   std::uint32_t digest = 1;
-  acknowledger_.carry([&](Position p) { return Acknowledge{p, {1000}, digest}; }, [] {});
-  acknowledger_.owe(kB, {1001});
+  acknowledger_.carry([&](Position p) { return Acknowledge{p, {1000}, digest, {}, {}}; }, [] {});
+  acknowledger_.owe(kB, {2}, {1001});
   digest = 2;
   acknowledger_.send();
-  EXPECT_EQ(last_, (Acknowledge{{1001}, {1000}, 2, {1}}));
+  EXPECT_EQ(last_, (Acknowledge{{1001}, {1000}, 2, {1}, {2}}));
 }
 
 TEST_F(AcknowledgerTest, APeerThatCallsTheCatalogWrongHasNotTakenTheWord) {
   int wrong = 0;
-  acknowledger_.carry([](Position p) { return Acknowledge{p, {}, 0}; }, [&] { ++wrong; });
-  acknowledger_.owe(kB, {7});
+  acknowledger_.carry([](Position p) { return Acknowledge{p, {}, 0, {}, {}}; }, [&] { ++wrong; });
+  acknowledger_.owe(kB, {2}, {7});
   refusal_ = Error(Code::kTimeout, "late");
   acknowledger_.send();
   refusal_ = Error(Code::kCorrupt, "not understood");
@@ -195,7 +210,7 @@ TEST_F(AcknowledgerTest, APeerThatCallsTheCatalogWrongHasNotTakenTheWord) {
 TEST_F(AcknowledgerTest, WhoWaitsForAWordIsOverdue) {
   net_.down.insert(kB);
   EXPECT_TRUE(acknowledger_.overdue(0).empty());
-  acknowledger_.owe(kB, {3});
+  acknowledger_.owe(kB, {2}, {3});
   acknowledger_.send();
   EXPECT_EQ(acknowledger_.overdue(0), std::set<NodeId>{kB});
   EXPECT_TRUE(acknowledger_.overdue(3600 * kSecond).empty());
@@ -205,11 +220,11 @@ TEST_F(AcknowledgerTest, WhoWaitsForAWordIsOverdue) {
 }
 
 TEST_F(AcknowledgerTest, AWordNamesTheSessionThatIsLivedNow) {
-  acknowledger_.owe(kB, {3});
+  acknowledger_.owe(kB, {2}, {3});
   acknowledger_.send();
   EXPECT_EQ(last_.incarnation, Incarnation{1});
   acknowledger_.begin({4});
-  acknowledger_.owe(kB, {5});
+  acknowledger_.owe(kB, {2}, {5});
   acknowledger_.send();
   EXPECT_EQ(last_.incarnation, Incarnation{4});
 }

@@ -387,7 +387,7 @@ void SimTransport::forge_acknowledgement(NodeId from, const Peer& peer) {
   request.peer = from;
   request.incarnation = peer.incarnation;
   request.kind = static_cast<std::uint16_t>(PeerRequest::kAcknowledge);
-  request.head = encode(Acknowledge{{~std::uint64_t{0}}, {}, 0, peer.incarnation});
+  request.head = encode(Acknowledge{{~std::uint64_t{0}}, {}, 0, peer.incarnation, {}});
   handlers_.on_request(std::move(request), Responder([](const Result<Answer>&) {}));
 }
 

@@ -6,7 +6,7 @@ usage: run.py --build DIR [--work DIR] [--list] [--keep] [--seed N] [--more N] [
 
 A case is a function `name(c)` of a cases_*.py file; its docstring is the rule it holds the
 product to. It runs in namespaces of its own, which take along whatever it started.
-Not tried: SQLite on two nodes, a wall clock that is another one's (a namespace has none of its own;
+Not tried: a wall clock that is another one's (a namespace has none of its own;
 the simulation has), RDMA.
 Exit status: 0 all passed, 1 a case failed, 77 every case was skipped.
 """

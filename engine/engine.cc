@@ -60,6 +60,26 @@ CatalogOptions catalog_options(const std::string& store, std::uint64_t memory_by
   return options;
 }
 
+namespace {
+
+constexpr std::uint64_t kExtentShare = 16, kBlockShare = 8, kIndexShare = 100;  // one in so many
+
+/// Of the memory for what was read, the part for where files' bytes lie.
+std::uint64_t extent_cache_bytes(const EngineOptions& options) {
+  constexpr std::uint64_t kBytesMin = 256u << 10;
+  return std::max(options.cache_size_bytes / kExtentShare, kBytesMin);
+}
+
+/// The part for pages: what extents, the catalog's blocks and the index of the pages leave.
+std::uint64_t arena_bytes(const EngineOptions& options) {
+  const std::uint64_t all = options.cache_size_bytes;
+  const std::uint64_t blocks =
+      catalog_options({}, all + options.write_buffer_bytes).block_cache_bytes;
+  return all - all / kExtentShare - all / kIndexShare - std::min(blocks, all / kBlockShare);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Engine>> Engine::open(Disk& disk, Clock& clock, Random& random,
                                              EngineOptions options) {
   KVSYNCFS_ASSIGN(Superblock superblock, Engine::superblock(disk, options.store));
@@ -89,8 +109,8 @@ EngineImpl::EngineImpl(Disk& disk, Clock& clock, Random& random, EngineOptions o
       options_(std::move(options)),
       superblock_(std::move(superblock)),
       ballast_(disk, options_.store, ballast_bytes(superblock_)),
-      pages_(options_.cache_size_bytes),
-      extents_(std::max<std::size_t>(options_.cache_size_bytes / 16 / sizeof(Extent), 4096)),
+      pages_(arena_bytes(options_)),
+      extents_(extent_cache_bytes(options_)),
       live_(frames_),
       size_now_(superblock_.size_bytes),
       admin_(std::make_unique<Admin>(*this)) {}

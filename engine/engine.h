@@ -37,7 +37,7 @@ class EngineAdmin;
 
 struct EngineOptions {
   std::string store;                              ///< folder of the store
-  std::uint64_t cache_size_bytes = 256u << 20;    ///< arena for pages read
+  std::uint64_t cache_size_bytes = 256u << 20;    ///< for what was read: pages above all
   std::uint64_t write_buffer_bytes = 64u << 20;   ///< dirty bytes not yet in a segment
   std::uint64_t write_age_ns = 1'000'000'000;     ///< dirty bytes older than this are flushed
   std::uint64_t timeout_ns = 15'000'000'000;      ///< no wait for another thread is longer

@@ -37,21 +37,13 @@ std::vector<LiveInodePtr> LiveInodeTable::all() const {
 void LiveInodeTable::retain(InodeId inode, std::uint64_t count) {
   Shard& s = shard(inode);
   std::lock_guard lock(s.mutex);
-  std::uint64_t& references = s.references[inode];
-  if (references == 0) retained_count_.fetch_add(1, std::memory_order_relaxed);
-  references += count;
+  if (s.references.add(inode, count)) retained_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool LiveInodeTable::release(InodeId inode, std::uint64_t count) {
   Shard& s = shard(inode);
   std::lock_guard lock(s.mutex);
-  auto it = s.references.find(inode);
-  if (it == s.references.end()) return false;
-  if (it->second > count) {
-    it->second -= count;
-    return false;
-  }
-  s.references.erase(it);
+  if (!s.references.take(inode, count)) return false;
   retained_count_.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }

@@ -15,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/base/ids.h"
 #include "engine/env/clock.h"
+#include "engine/reference_counts.h"
 #include "engine/tier/dirty_pages.h"
 
 namespace kvsyncfs {
@@ -76,7 +77,7 @@ class LiveInodeTable {
   struct Shard {
     mutable std::mutex mutex;
     std::unordered_map<InodeId, LiveInodePtr> live;
-    std::unordered_map<InodeId, std::uint64_t> references;
+    ReferenceCounts references;
   };
   Shard& shard(InodeId inode) { return shards_[std::hash<InodeId>{}(inode) % kShards]; }
 

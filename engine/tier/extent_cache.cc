@@ -35,11 +35,11 @@ Result<ExtentCache::Window> ExtentCache::window(InodeId inode, std::uint64_t off
   Window window = std::make_shared<const std::vector<Extent>>(std::move(*loaded));
   std::lock_guard lock(s.mutex);
   if (s.version != version) return window;
-  while (!s.windows.empty() && s.extents + window->size() > per_shard_max_) {
-    s.extents -= s.windows.begin()->second->size() + 1;
+  while (!s.windows.empty() && s.extents + window->size() + kWindowCost > per_shard_max_) {
+    s.extents -= s.windows.begin()->second->size() + kWindowCost;
     s.windows.erase(s.windows.begin());
   }
-  if (s.windows.emplace(key, window).second) s.extents += window->size() + 1;
+  if (s.windows.emplace(key, window).second) s.extents += window->size() + kWindowCost;
   return window;
 }
 
@@ -50,7 +50,7 @@ void ExtentCache::forget(InodeId inode, std::uint64_t offset, std::uint64_t leng
   const std::uint64_t first = offset / kWindowSize;
   const std::uint64_t last = length == 0 ? first : (offset + length - 1) / kWindowSize;
   const auto drop = [&](auto it) {
-    s.extents -= it->second->size() + 1;
+    s.extents -= it->second->size() + kWindowCost;
     return s.windows.erase(it);
   };
   if (last - first < s.windows.size()) {

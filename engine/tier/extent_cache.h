@@ -3,8 +3,9 @@
 // Kept by windows of 4 MiB of a file; a window holds what lies inside it of the extents that touch
 // it, for a change outside may cut the rest of them. A change of extents forgets the windows that
 // it touches. A load that a change overtook is not kept (the shard's version tells), so that a
-// cached window is never older than the catalog. Bounded by extents; the window that is evicted is
-// any other one of the shard. Thread: any; one mutex per shard, held for look-ups only.
+// cached window is never older than the catalog. Bounded by extents, a window itself counted as
+// some; the window that is evicted is any other one of the shard. Thread: any; one mutex per shard,
+// held for look-ups only.
 #pragma once
 
 #include <array>
@@ -29,8 +30,9 @@ class ExtentCache {
   using Loader =
       std::function<Result<std::vector<Extent>>(std::uint64_t offset, std::uint64_t length)>;
 
-  explicit ExtentCache(std::size_t extent_count_max)
-      : per_shard_max_(extent_count_max / kShards + 1) {}
+  /// `size_bytes`: what the cache takes at most, or one window a shard.
+  explicit ExtentCache(std::uint64_t size_bytes)
+      : per_shard_max_(size_bytes / sizeof(Extent) / kShards) {}
 
   /// The extents in the window of file offset `offset`, cut to it, in file order; `load` brings
   /// those that touch it if it is not here.
@@ -40,6 +42,8 @@ class ExtentCache {
 
  private:
   static constexpr std::size_t kShards = 16;
+  /// Extents that take as much memory as a window without any: a file of one is mostly this.
+  static constexpr std::size_t kWindowCost = 5;
   struct Key {
     InodeId inode;
     std::uint64_t window;

@@ -60,7 +60,7 @@ def lack_of_memory_is_one_clear_error(v):
     signal."""
     v.format()
     rows = [
-        (['kvsyncfs', v.store, v.mnt, '-o', 'cache_size=256M'], 250, 'cache_size of 256.0 MiB'),
+        (['kvsyncfs', v.store, v.mnt, '-o', 'cache_size=320M'], 250, 'cache_size of 320.0 MiB'),
         (['fsck.kvsyncfs', v.store], 70, 'cache_size of 64.0 MiB'),
     ]
     for (program, *words), mebibytes, name in rows:

@@ -1,6 +1,7 @@
 #include "engine/tier/extent_cache.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 namespace kvsyncfs {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 constexpr InodeId kFile{7};
 
 TEST(ExtentCache, LoadsAWindowOnceUntilItsExtentsChange) {
-  ExtentCache cache(1000);
+  ExtentCache cache(1 << 20);
   int loads = 0;
   const auto load = [&](std::uint64_t, std::uint64_t) -> Result<std::vector<Extent>> {
     ++loads;
@@ -28,7 +29,7 @@ TEST(ExtentCache, LoadsAWindowOnceUntilItsExtentsChange) {
 
 TEST(ExtentCache, AWindowHoldsNothingOfItsNeighbours) {
   constexpr std::uint64_t kSize = ExtentCache::kWindowSize;
-  ExtentCache cache(1000);
+  ExtentCache cache(1 << 20);
   const std::vector<Extent> all{{kSize - 10, 30, SegmentId{3}, 4096},
                                 {2 * kSize - 5, kSize + 10, SegmentId{4}, 0}};
   const auto window = [&](std::uint64_t offset) {
@@ -49,7 +50,7 @@ TEST(ExtentCache, AWindowHoldsNothingOfItsNeighbours) {
 }
 
 TEST(ExtentCache, ALoadThatAChangeOvertookIsNotKept) {
-  ExtentCache cache(1000);
+  ExtentCache cache(1 << 20);
   int loads = 0;
   const auto load = [&](std::uint64_t, std::uint64_t) -> Result<std::vector<Extent>> {
     if (++loads == 1)
@@ -62,7 +63,7 @@ TEST(ExtentCache, ALoadThatAChangeOvertookIsNotKept) {
 }
 
 TEST(ExtentCache, ForgettingAWholeFileForgetsEveryWindow) {
-  ExtentCache cache(1000);
+  ExtentCache cache(1 << 20);
   int loads = 0;
   const auto load = [&](std::uint64_t, std::uint64_t) -> Result<std::vector<Extent>> {
     ++loads;
@@ -77,7 +78,7 @@ TEST(ExtentCache, ForgettingAWholeFileForgetsEveryWindow) {
 }
 
 TEST(ExtentCache, StaysWithinItsBound) {
-  ExtentCache cache(16 * 10);
+  ExtentCache cache(16 * 16 * sizeof(Extent));
   int loads = 0;
   const auto load = [&](std::uint64_t offset, std::uint64_t) -> Result<std::vector<Extent>> {
     ++loads;
@@ -85,13 +86,25 @@ TEST(ExtentCache, StaysWithinItsBound) {
   };
   EXPECT_TRUE(cache.window(kFile, 0, load));
   EXPECT_TRUE(cache.window(kFile, ExtentCache::kWindowSize, load));
-  EXPECT_TRUE(
-      cache.window(kFile, 0, load));  // the shard holds about ten extents, so the first one went
+  EXPECT_TRUE(cache.window(kFile, 0,
+                           load));  // the shard holds about sixteen extents, so the first one went
   EXPECT_EQ(loads, 3);
 }
 
+TEST(ExtentCache, ManyFilesOfOneExtentStayWithinItsBytes) {
+  constexpr std::size_t kBytes = 1 << 20;
+  const auto heap_bytes = [] { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; };
+  ExtentCache cache(kBytes);
+  const std::size_t before = heap_bytes();
+  for (std::uint64_t n = 1; n <= 50'000; ++n)
+    EXPECT_TRUE(cache.window(InodeId{n * 1024}, 0, [](auto, auto) -> Result<std::vector<Extent>> {
+      return std::vector<Extent>(1, {0, 4096, SegmentId{3}, 0});
+    }));
+  EXPECT_LE(heap_bytes() - before, kBytes);
+}
+
 TEST(ExtentCache, AnErrorOfTheLoaderIsPassedUpAndNotKept) {
-  ExtentCache cache(100);
+  ExtentCache cache(1 << 20);
   EXPECT_EQ(
       cache.window(kFile, 0, [](auto, auto) -> Result<std::vector<Extent>> { return Code::kIo; })
           .error()

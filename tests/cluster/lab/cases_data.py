@@ -67,7 +67,7 @@ def file_is_found_in_a_storm_of_names(c):
 @case(plain=True)
 def size_follows_the_other_node(c):
     """A file that another node grew, cut or replaced is read with its new size: not cut short and
-    without zeros behind."""
+    without zeros behind, nor bytes that were cut, where it has a hole now."""
     one, two = c.nodes[:2]
     for size in (10, 1 << 20, 3, 5000, 4096, 0, 200_000):
         data = random.Random(size).randbytes(size)
@@ -77,6 +77,17 @@ def size_follows_the_other_node(c):
         os.truncate(one.path('f'), size // 2)
         os.truncate(two.path('f'), size)
         equal(get(one.path('f')), data[: size // 2] + bytes(size - size // 2), 'cut and grown')
+    put(one.path('f'), b'A' * 2 * PAGE)
+    os.truncate(two.path('f'), 0)
+    fd = os.open(one.path('f'), os.O_WRONLY)
+    os.pwrite(fd, b'x' * PAGE, 16 * PAGE)
+    os.close(fd)
+    for node in c.nodes:
+        page = mmap.mmap(-1, 16 * PAGE)  # aligned memory
+        fd = os.open(node.path('f'), os.O_RDONLY | os.O_DIRECT)
+        equal(os.preadv(fd, [page], 0), 16 * PAGE, 'bytes of the hole')
+        os.close(fd)
+        check(page[:] == bytes(16 * PAGE), f'{node.name} shows bytes that were cut')
 
 
 @case(plain=True)

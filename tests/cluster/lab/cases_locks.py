@@ -1,12 +1,13 @@
 """flock(2) and fcntl(2) locks between nodes."""
 import errno
 import fcntl
+import mmap
 import os
 import signal
 import struct
 
 from cluster import FAILOVER_S
-from jobs import Job, within
+from jobs import Job, barrier, together, within
 from support import case, check, code, equal, fails, get, put
 from volume import wait_until
 
@@ -113,6 +114,46 @@ def open_file_shows_new_bytes_under_a_lock(c):
     for job in jobs:
         job.result(50 * c.more)
     equal(struct.unpack('q', get(c.nodes[0].path('n')))[0], rounds * len(c.nodes), 'the counter')
+
+
+def _change_mapped(path, rounds, gate):
+    """Changes bytes from the page's begin on through a mapping that stays, in turn with the other
+    one."""
+    fd = os.open(path, os.O_RDWR)
+    mapped = mmap.mmap(fd, 4096)
+    for number in range(rounds):
+        fcntl.lockf(fd, EXCLUSIVE)
+        mapped[number] = 1 + number
+        mapped.flush()
+        fcntl.lockf(fd, fcntl.LOCK_UN)
+        gate.wait()
+
+
+def _change_written(path, rounds, gate):
+    """The same from its end on, with write(2)."""
+    fd = os.open(path, os.O_RDWR)
+    for number in range(rounds):
+        fcntl.lockf(fd, EXCLUSIVE)
+        os.pwrite(fd, bytes([1 + number]), 4095 - number)
+        os.fsync(fd)
+        fcntl.lockf(fd, fcntl.LOCK_UN)
+        gate.wait()
+
+
+@case(plain=True)
+def mapped_page_keeps_both_changes_under_a_lock(c):
+    """One node changes a page through a mapping, the other one writes to it, each under the lock:
+    neither takes back what the other one did."""
+    rounds, gate = 30, barrier(2)
+    _make(c.nodes[0].path('f'), bytes(4096))
+    together(
+        50,
+        (_change_mapped, c.nodes[0].path('f'), rounds, gate),
+        (_change_written, c.nodes[1].path('f'), rounds, gate),
+    )
+    done = bytes(range(1, rounds + 1))
+    for node in c.nodes:
+        equal(get(node.path('f')), done + bytes(4096 - 2 * rounds) + done[::-1], f'on {node.name}')
 
 
 def _lock_description(fd, start, length):

@@ -11,17 +11,22 @@ PIECE = 32 << 20
 
 
 def _look(node):
+    """Bytes that df shows as used."""
     space = os.statvfs(node.mnt)
     check(space.f_blocks >= space.f_bfree >= space.f_bavail > 0, f'statvfs {space}')
+    return (space.f_blocks - space.f_bfree) * space.f_frsize
 
 
 @case()
 def space_is_shown_while_a_node_is_dead(c):
-    """df answers on every node with sane numbers, also while another one is dead."""
+    """df answers on every node with sane numbers, also while another one is dead; what is written
+    is used once, however many copies there are, and on all nodes."""
     one, two, three = c.nodes
+    before = [_look(node) for node in c.nodes]
     write_synced(one.path('big'), random.Random(1).randbytes(PIECE))
-    for node in c.nodes:
-        _look(node)
+    for node, used in zip(c.nodes, before):
+        wait_until(lambda n=node, u=used: _look(n) - u > PIECE * 0.9, 10, f'space on {node.name}')
+        check(_look(node) - used < PIECE * 1.5, f'{node.name}: {_look(node) - used} bytes are used')
     three.kill9()
     for node in (one, two):
         within(10, _look, node)

@@ -15,8 +15,8 @@
 #include "engine/format/etcd_batch.h"
 #include "engine/log/etcd/replay.h"
 #include "engine/log_mark_file.h"
-#include "engine/net/auth.h"
 #include "engine/node_generation.h"
+#include "engine/volume_secrets.h"
 
 namespace kvsyncfs {
 namespace {
@@ -105,9 +105,8 @@ Status Reseed::read_etcd() {
   if (volume_.uuid != superblock_.uuid)
     return Error(Code::kExists,
                  fmt::format("etcd has another volume of the name {}", config_.volume));
-  KVSYNCFS_ASSIGN(const std::string secret, read_volume_secret(disk_, store_ + "/secret"));
-  if (make_secret_check(secret, volume_.uuid) == volume_.secret_check) return {};
-  return Error(Code::kAccess, store_ + "/secret: not the secret of volume " + config_.volume);
+  const auto secrets = look_at_secrets(disk_, store_, config_, volume_);
+  return secrets ? Status{} : Status(secrets.error());
 }
 
 Result<LogTail> Reseed::read_log() {

@@ -39,6 +39,7 @@ inline constexpr std::uint64_t kSegmentsPerStoreMin = 16;
 // Files of a cluster's store, beside those of every store.
 inline constexpr std::string_view kClusterFile = "cluster";
 inline constexpr std::string_view kSecretFile = "secret";
+inline constexpr std::string_view kNextSecretFile = "secret.next";  ///< while that changes
 inline constexpr std::string_view kUnfinishedFile = "cluster.new";
 inline constexpr std::string_view kSecondCatalogFolder = "catalog.2";
 inline constexpr std::string_view kSecondCatalogMark = "catalog.second";  ///< see catalog_folder.h

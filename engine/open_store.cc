@@ -9,10 +9,10 @@
 #include "engine/cluster_store.h"
 #include "engine/format/cluster_config.h"
 #include "engine/log/etcd/etcd_log.h"
-#include "engine/net/auth.h"
 #include "engine/net/tcp/tcp_transport.h"
 #include "engine/node_generation.h"
 #include "engine/task_threads.h"
+#include "engine/volume_secrets.h"
 
 namespace kvsyncfs {
 namespace {
@@ -32,8 +32,14 @@ class LoneStore final : public OpenStore {
 class ClusterStore final : public OpenStore {
  public:
   ClusterStore(Disk& disk, Clock& clock, Random& random)
-      : disk_(disk), clock_(clock), random_(random), tasks_(clock), network_(clock) {}
+      : disk_(disk),
+        clock_(clock),
+        random_(random),
+        tasks_(clock),
+        network_(clock),
+        watch_(clock) {}
   ~ClusterStore() override {
+    watch_.stop();
     if (transport_) transport_->stop();
     network_.stop();
     engine_.reset();
@@ -45,11 +51,12 @@ class ClusterStore final : public OpenStore {
   std::string uuid() const override { return uuid_; }
 
  private:
-  /// The volume's record, once it is the store's volume and secret.
   Result<VolumeRecord> volume_of(const ClusterConfig& config, const std::string& store,
-                                 const std::string& secret, std::uint64_t deadline_ns);
+                                 std::uint64_t deadline_ns);
   Status connect(const ClusterConfig& config, const VolumeRecord& volume, const FollowedLog& log,
                  const std::string& secret, const ClusterMount& mount);
+  void watch_secret(const ClusterConfig& config, const EngineOptions& options,
+                    const std::vector<std::string>& known);
 
   Disk& disk_;
   Clock& clock_;
@@ -57,14 +64,14 @@ class ClusterStore final : public OpenStore {
   std::string uuid_;
   std::unique_ptr<etcd::GrpcClient> etcd_;
   std::unique_ptr<TcpTransport> transport_;
-  TaskThreads tasks_, network_;
+  TaskThreads tasks_, network_, watch_;
+  std::unique_ptr<SecretKeeper> keeper_;
   std::unique_ptr<ClusterSeams> seams_;
   std::unique_ptr<Engine> engine_;
 };
 
-/// Before the node joins: the others would wait for the word of one that cannot speak to them.
 Result<VolumeRecord> ClusterStore::volume_of(const ClusterConfig& config, const std::string& store,
-                                             const std::string& secret, std::uint64_t deadline_ns) {
+                                             std::uint64_t deadline_ns) {
   const auto volume = VolumeRecordStore(*etcd_, clock_, config.volume).volume(deadline_ns);
   if (!volume && volume.error().code == Code::kNotFound)
     return with_endpoints(
@@ -72,8 +79,17 @@ Result<VolumeRecord> ClusterStore::volume_of(const ClusterConfig& config, const 
                                                    "reseed-log begins the log anew",
                                                    volume.error().detail, store)));
   if (!volume) return with_endpoints(config, volume.error());
-  if (make_secret_check(secret, volume->uuid) == volume->secret_check) return *volume;
-  return Error(Code::kAccess, store + "/secret: not the secret of volume " + config.volume);
+  return *volume;
+}
+
+void ClusterStore::watch_secret(const ClusterConfig& config, const EngineOptions& options,
+                                const std::vector<std::string>& known) {
+  transport_->set_secrets(known);
+  keeper_ = std::make_unique<SecretKeeper>(
+      disk_, clock_, *etcd_, options.store, config, known,
+      [this](const std::vector<std::string>& secrets) { transport_->set_secrets(secrets); },
+      options.warn);
+  watch_.start("secret", [this] { return keeper_->step(); });
 }
 
 Status ClusterStore::connect(const ClusterConfig& config, const VolumeRecord& volume,
@@ -115,10 +131,11 @@ Status ClusterStore::open(EngineOptions options, const ClusterMount& mount) {
     return Error(Code::kUnsupported, options.store + ": a node of a cluster cannot be read-only");
   KVSYNCFS_ASSIGN(const ClusterConfig config, read_cluster_config(disk_, options.store));
   uuid_ = uuid_text(config.store);
-  KVSYNCFS_ASSIGN(const std::string secret, read_volume_secret(disk_, options.store + "/secret"));
   KVSYNCFS_ASSIGN(etcd_, connect_etcd(disk_, clock_, config));
   const std::uint64_t until_ns = clock_.boot_ns() + options.timeout_ns;
-  KVSYNCFS_ASSIGN(const VolumeRecord volume, volume_of(config, options.store, secret, until_ns));
+  KVSYNCFS_ASSIGN(const VolumeRecord volume, volume_of(config, options.store, until_ns));
+  // Before the node joins: the others would wait for the word of one that cannot speak to them.
+  KVSYNCFS_TRY(look_at_secrets(disk_, options.store, config, volume));
   KVSYNCFS_ASSIGN(const Superblock superblock, Engine::superblock(disk_, options.store));
   LogGenerations logs(*etcd_, clock_, config.volume);
   const auto log = follow_log(disk_, logs, options.store, config, superblock, until_ns);
@@ -126,7 +143,9 @@ Status ClusterStore::open(EngineOptions options, const ClusterMount& mount) {
   const auto confirmed = VolumeRecordStore(*etcd_, clock_, config.volume).confirm(config, until_ns);
   if (!confirmed) return with_endpoints(config, confirmed.error());
   KVSYNCFS_TRY(keep_volume_record(disk_, options.store, volume));
-  KVSYNCFS_TRY(connect(config, volume, *log, secret, mount));
+  KVSYNCFS_ASSIGN(const KnownSecrets known, settle_secrets(disk_, options.store, config, volume));
+  KVSYNCFS_TRY(connect(config, volume, *log, known.secrets.front(), mount));
+  watch_secret(config, options, known.secrets);
   options.cluster = seams_.get();
   KVSYNCFS_ASSIGN(engine_, Engine::open(disk_, clock_, random_, std::move(options)));
   return {};

@@ -17,18 +17,21 @@ namespace stdfs = std::filesystem;
 
 constexpr std::string_view kSuperblockName = "superblock";
 constexpr std::string_view kLockName = "lock";
-constexpr std::array<std::string_view, 17> kParts = {"catalog",
+constexpr std::array<std::string_view, 20> kParts = {"catalog",
                                                      "log",
                                                      "segments",
                                                      "ballast",
                                                      "spare",
                                                      kClusterFile,
                                                      kSecretFile,
+                                                     kNextSecretFile,
                                                      kUnfinishedFile,
                                                      kLogMarkFile,
                                                      kNextLogMarkFile,
                                                      kGenerationFile,
                                                      "generation.new",
+                                                     "scrub-mark",
+                                                     "scrub-mark.new",
                                                      "volume",
                                                      "volume.new",
                                                      kSecondCatalogFolder,

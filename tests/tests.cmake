@@ -134,6 +134,7 @@ set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/tests/engine/catalog/state_tables_test.cc
   ${CMAKE_SOURCE_DIR}/tests/engine/catalog/segment_tables_test.cc
   ${CMAKE_SOURCE_DIR}/tests/sim/catalog_snapshots_test.cc
+  ${CMAKE_SOURCE_DIR}/tests/sim/volume_secrets_test.cc
   PROPERTIES COMPILE_DEFINITIONS
              "KVSYNCFS_PROTOCOL_PAGE=\"${CMAKE_SOURCE_DIR}/man/kvsyncfs-protocol.7\"")
 

@@ -17,6 +17,7 @@
 #include "tools/ctl_daemon.h"
 #include "tools/ctl_locate.h"
 #include "tools/ctl_nodes.h"
+#include "tools/ctl_secret.h"
 #include "tools/ctl_store.h"
 #include "tools/ctl_table.h"
 #include "tools/stat_units.h"
@@ -271,6 +272,11 @@ Result<CtlAnswer> run_ctl(Disk& disk, Clock& clock, const CtlOptions& options) {
     case CtlCommand::kEvict:
     case CtlCommand::kMaintenance:
       return order(disk, clock, options);
+    case CtlCommand::kRotateSecret: {
+      KVSYNCFS_ASSIGN(const std::string store, store_of(options));
+      KVSYNCFS_TRY(cluster_of(disk, options));
+      return rotate_secret(disk, clock, store, options);
+    }
     case CtlCommand::kReseedLog:
     case CtlCommand::kTakeCatalog: {
       KVSYNCFS_ASSIGN(const std::string store, store_of(options));

@@ -26,6 +26,7 @@ constexpr Word kCommands[] = {
     {"drain", CtlCommand::kDrain, "NODE", "make its copies elsewhere, until it has none"},
     {"evict", CtlCommand::kEvict, "NODE", "send it away, until --cancel calls it back"},
     {"maintenance", CtlCommand::kMaintenance, "NODE", "its absence is planned; --for, --end"},
+    {"rotate-secret", CtlCommand::kRotateSecret, "", "another secret for the volume, in two steps"},
     {"reseed-log", CtlCommand::kReseedLog, "", "begin the log anew: etcd lost it, or was put back"},
     {"take-catalog", CtlCommand::kTakeCatalog, "", "give the catalog up for another node's; --yes"},
     {"flush", CtlCommand::kFlush, "", "wait until all that was written here is durable"},
@@ -50,12 +51,18 @@ Status check_options(const CLI::App& app, const CtlOptions& options) {
     const char* option;
     CtlCommand command;
   };
-  constexpr Rule kRules[] = {
-      {"--for", CtlCommand::kMaintenance},   {"--end", CtlCommand::kMaintenance},
-      {"--cancel", CtlCommand::kDrain},      {"--force", CtlCommand::kRemove},
-      {"--cancel", CtlCommand::kEvict},      {"--force", CtlCommand::kReseedLog},
-      {"--dry-run", CtlCommand::kReseedLog}, {"--yes", CtlCommand::kTakeCatalog},
-      {"--now", CtlCommand::kHeal},          {"--rate", CtlCommand::kHeal}};
+  constexpr Rule kRules[] = {{"--for", CtlCommand::kMaintenance},
+                             {"--end", CtlCommand::kMaintenance},
+                             {"--cancel", CtlCommand::kDrain},
+                             {"--force", CtlCommand::kRemove},
+                             {"--cancel", CtlCommand::kEvict},
+                             {"--force", CtlCommand::kReseedLog},
+                             {"--dry-run", CtlCommand::kReseedLog},
+                             {"--yes", CtlCommand::kTakeCatalog},
+                             {"--cancel", CtlCommand::kRotateSecret},
+                             {"--finish", CtlCommand::kRotateSecret},
+                             {"--now", CtlCommand::kHeal},
+                             {"--rate", CtlCommand::kHeal}};
   for (const Rule& rule : kRules) {
     const bool is_taken = std::any_of(std::begin(kRules), std::end(kRules), [&](const Rule& other) {
       return std::string_view(other.option) == rule.option && options.command == other.command;
@@ -65,6 +72,8 @@ Status check_options(const CLI::App& app, const CtlOptions& options) {
   }
   if (options.command == CtlCommand::kMaintenance && app.count("--for") + app.count("--end") != 1)
     return Error(Code::kInvalid, "maintenance needs --for TIME or --end");
+  if (options.cancel && options.finish)
+    return Error(Code::kInvalid, "rotate-secret takes one of --finish and --cancel");
   if (options.command == CtlCommand::kTakeCatalog && !options.yes)
     return Error(Code::kInvalid, "take-catalog gives up what only this node has, and needs --yes");
   return {};
@@ -99,6 +108,7 @@ Result<CtlOptions> parse_ctl_options(std::vector<std::string> arguments) {
   app.add_flag("--yes", options.yes);
   app.add_flag("--cancel", options.cancel);
   app.add_flag("--end", options.cancel);
+  app.add_flag("--finish", options.finish);
   app.add_option("--for", length);
   app.add_option("--rate", rate);
   app.add_option("STORE", options.store);
@@ -144,7 +154,8 @@ std::string ctl_help() {
          R"(
   --for TIME       maintenance: how long it may take: 90s, 30m, 2h, 1d
   --end            maintenance: it is over
-  --cancel         drain: the node stays; evict: it may come back
+  --cancel         drain: the node stays; evict: it may come back; rotate-secret: all as it was
+  --finish         rotate-secret: from now on only the next secret counts
   --dry-run        reseed-log: tell what the node and etcd have, change nothing
   --force          remove: also if bytes are lost with the node;
                    reseed-log: also where etcd or another node has more than this one

@@ -16,7 +16,8 @@ enum class CtlCommand {
   kDrain,
   kEvict,
   kMaintenance,
-  kReseedLog,  ///< changes the store and etcd, as the next one; nobody may have the store
+  kRotateSecret,  ///< reads and writes the store as well
+  kReseedLog,     ///< changes the store and etcd, as the next one; nobody may have the store
   kTakeCatalog,
   kFlush,  ///< asks the daemon, as the next ones
   kLocate,
@@ -36,7 +37,8 @@ struct CtlOptions {
   bool force = false;            ///< remove, reseed-log
   bool dry_run = false;          ///< reseed-log
   bool yes = false;              ///< take-catalog
-  bool cancel = false;           ///< drain, evict, and the end of a maintenance
+  bool cancel = false;           ///< drain, evict, rotate-secret, and the end of a maintenance
+  bool finish = false;           ///< rotate-secret
   std::int64_t seconds = 0;      ///< maintenance
   std::uint64_t rate_bytes = 0;  ///< heal, a second; 0: as it is
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "engine/cluster/node_orders.h"
@@ -65,6 +66,41 @@ Result<VolumeRecord> VolumeRecordStore::volume(std::uint64_t deadline_ns) {
   const KeyValue* item = found.only();
   if (item == nullptr) return no_volume();
   return decode_volume_record(item->value);
+}
+
+Status VolumeRecordStore::change(const VolumeRecord& from, const VolumeRecord& to,
+                                 std::uint64_t deadline_ns) {
+  Txn txn;
+  txn.compares = {value_is(key("volume"), encode(from))};
+  txn.success = {Put{key("volume"), encode(to)}};
+  txn.failure = {Range{key("volume"), {}}};
+  KVSYNCFS_ASSIGN(const TxnReply reply, client_.txn(txn, deadline_ns));
+  if (reply.succeeded) return {};
+  const KeyValue* present = reply.ranges.size() == 1 ? reply.ranges[0].only() : nullptr;
+  if (present != nullptr && present->value == encode(to)) return {};
+  return Error(Code::kBusy, fmt::format("volume {} has changed meanwhile", volume_));
+}
+
+Status VolumeRecordStore::tell_secret(const std::string& node, std::uint64_t id,
+                                      std::uint64_t deadline_ns) {
+  Txn txn;
+  txn.success = {Put{secret_key(node), std::to_string(id)}};
+  const auto reply = client_.txn(txn, deadline_ns);
+  return reply ? Status{} : Status(reply.error());
+}
+
+/// A value that this version cannot read is no secret's id.
+Result<std::map<std::string, std::uint64_t>> VolumeRecordStore::told_secrets(
+    std::uint64_t deadline_ns) {
+  const std::string prefix = secret_key("");
+  KVSYNCFS_ASSIGN(const std::vector<KeyValue> items, all(prefix, deadline_ns));
+  std::map<std::string, std::uint64_t> told;
+  for (const KeyValue& item : items) {
+    std::uint64_t& id = told[item.key.substr(prefix.size())];
+    const char* end = item.value.data() + item.value.size();
+    if (std::from_chars(item.value.data(), end, id).ptr != end) id = 0;
+  }
+  return told;
 }
 
 Result<NodeRecord> VolumeRecordStore::node(const std::string& name, std::uint64_t deadline_ns) {
@@ -241,6 +277,7 @@ Result<NodeId> VolumeRecordStore::remove(const std::string& node, std::uint64_t 
                   version_is(log.life(node), life == nullptr ? 0 : life->version)};
   if (life != nullptr) txn.compares.push_back(version_is(life->value, 0));
   txn.success = {Delete{item->key, {}}, Delete{key("durable/") + node, {}},
+                 Delete{secret_key(node), {}},
                  Put{removal_key(volume_, record.id, node), item->value}};
   for (const std::string& order : order_keys(volume_, node))
     txn.success.push_back(Delete{order, {}});

@@ -1,9 +1,11 @@
 // The permanent records of a volume and its nodes in etcd.
 //
-//   /kvsyncfs/<volume>/volume         VolumeRecord; put once
+//   /kvsyncfs/<volume>/volume         VolumeRecord
 //   /kvsyncfs/<volume>/node_count     empty; its version counts the ids that were given
 //   /kvsyncfs/<volume>/nodes/<name>   NodeRecord
 //   /kvsyncfs/<volume>/removed/<id>/<name>   NodeRecord of a node that was taken out for good
+//
+//   /kvsyncfs/<volume>/secrets/<name>   decimal, the id of the newest secret that the node has
 //
 // A volume comes with its first node, in one transaction, so a volume without nodes is never seen,
 // and each further node with its id in one. A transaction of which the outcome is not known is
@@ -15,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -46,6 +49,11 @@ class VolumeRecordStore {
   Result<VolumeRecord> volume(std::uint64_t deadline_ns);
   /// Errors: kNotFound, naming node and volume.
   Result<NodeRecord> node(const std::string& name, std::uint64_t deadline_ns);
+  /// The volume's record is `to` when it returns, if it was `from`. Errors: kBusy (it was not).
+  Status change(const VolumeRecord& from, const VolumeRecord& to, std::uint64_t deadline_ns);
+  /// What the node that runs tells of itself, and what all told. Errors: kTooBig.
+  Status tell_secret(const std::string& node, std::uint64_t id, std::uint64_t deadline_ns);
+  Result<std::map<std::string, std::uint64_t>> told_secrets(std::uint64_t deadline_ns);
   /// In the order of ids. Errors: kTooBig (more than kNodesMax).
   Result<std::vector<NamedNode>> nodes(std::uint64_t deadline_ns);
 
@@ -86,6 +94,7 @@ class VolumeRecordStore {
  private:
   std::string key(std::string_view name) const { return root_ + std::string(name); }
   std::string node_key(std::string_view node) const { return key("nodes/") + std::string(node); }
+  std::string secret_key(const std::string& node) const { return key("secrets/") + node; }
   Result<std::vector<NamedNode>> decode_nodes(const std::string& prefix,
                                               const std::vector<etcd::KeyValue>& items) const;
   Result<std::vector<etcd::KeyValue>> all(const std::string& prefix, std::uint64_t deadline_ns);

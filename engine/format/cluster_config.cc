@@ -113,6 +113,7 @@ class Fields {
     return taken;
   }
 
+  bool has(std::string_view name) const { return find(name) != nullptr; }
   void require(bool holds, std::string_view name) {
     if (!holds) fail(name);
   }
@@ -155,6 +156,18 @@ bool is_endpoint(const std::string& text) {
   return parsed && parsed->port != 0;
 }
 
+std::string check_text(const VolumeRecord::SecretCheck& check) {
+  return to_hex({reinterpret_cast<const char*>(check.data()), check.size()});
+}
+
+std::optional<VolumeRecord::SecretCheck> parse_check(const std::string& text) {
+  VolumeRecord::SecretCheck check{};
+  const auto bytes = from_hex(text);
+  if (!bytes || bytes->size() != check.size()) return std::nullopt;
+  std::copy(bytes->begin(), bytes->end(), check.begin());
+  return check;
+}
+
 }  // namespace
 
 std::string encode(const ClusterConfig& config) {
@@ -182,9 +195,8 @@ std::string encode(const VolumeRecord& record) {
       {"replicas", record.replicas}, {"segment_size_bytes", record.segment_size_bytes},
       {"uid", record.uid},           {"gid", record.gid}};
   put_created(object, record.created);
-  const std::string_view check(reinterpret_cast<const char*>(record.secret_check.data()),
-                               record.secret_check.size());
-  object["secret_check"] = to_hex(check);
+  object["secret_check"] = check_text(record.secret_check);
+  if (record.next_secret_check) object["next_secret_check"] = check_text(*record.next_secret_check);
   return finish(object);
 }
 
@@ -234,10 +246,13 @@ Result<VolumeRecord> decode_volume_record(std::string_view text) {
   record.uid = fields.number32("uid", 0, kMax32);
   record.gid = fields.number32("gid", 0, kMax32);
   record.created = fields.created();
-  const auto check = from_hex(fields.text("secret_check"));
-  const bool fits = check && check->size() == record.secret_check.size();
-  fields.require(fits, "secret_check");
-  if (fits) std::copy(check->begin(), check->end(), record.secret_check.begin());
+  const auto check = parse_check(fields.text("secret_check"));
+  fields.require(check.has_value(), "secret_check");
+  record.secret_check = check.value_or(VolumeRecord::SecretCheck{});
+  if (fields.has("next_secret_check")) {
+    record.next_secret_check = parse_check(fields.text("next_secret_check"));
+    fields.require(record.next_secret_check.has_value(), "next_secret_check");
+  }
   KVSYNCFS_TRY(fields.status());
   return record;
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,14 +46,16 @@ struct ClusterConfig {
   bool operator==(const ClusterConfig&) const = default;
 };
 
-/// etcd key .../volume. Written once, when the volume is made.
+/// etcd key .../volume. Written when the volume is made, and when its secret changes.
 struct VolumeRecord {
   Uuid uuid{};
   std::uint32_t replicas = 2;            ///< 1 to kReplicasMax: holders of a segment
   std::uint64_t segment_size_bytes = 0;  ///< of every store; whole pages
   std::uint32_t uid = 0, gid = 0;        ///< of the root directory
   Timestamp created;
-  std::array<std::uint8_t, 32> secret_check{};  ///< tells a wrong secret, and nothing of the right
+  using SecretCheck = std::array<std::uint8_t, 32>;
+  SecretCheck secret_check{};                    ///< tells a wrong secret, and nothing of the right
+  std::optional<SecretCheck> next_secret_check;  ///< while the secret is being changed
   bool operator==(const VolumeRecord&) const = default;
 };
 

@@ -136,6 +136,7 @@ std::string encode(const Hello& hello) {
   writer.u64(hello.wanted.value);
   writer.u64(hello.incarnation.value);
   put(writer, hello.nonce);
+  writer.u64(hello.secret_id);
   return head;
 }
 
@@ -148,6 +149,7 @@ Result<Hello> decode_hello(std::string_view head) {
   hello.wanted.value = reader.u64();
   hello.incarnation.value = reader.u64();
   take(reader, hello.nonce);
+  hello.secret_id = reader.u64();
   if (!reader.ok()) return Error(Code::kCorrupt, "hello: too short");
   return hello;
 }

@@ -110,6 +110,7 @@ struct Hello {
   NodeId wanted;  ///< whom it means to reach
   Incarnation incarnation;
   Nonce nonce{};
+  std::uint64_t secret_id = 0;  ///< of the secret that the dialer would be shown; 0: any
   bool operator==(const Hello&) const = default;
 };
 

@@ -44,4 +44,11 @@ Proof make_secret_check(std::string_view secret, const Uuid& volume) {
   return hmac_sha256(secret, text);
 }
 
+std::uint64_t secret_id(std::string_view secret, const Uuid& volume) {
+  const Proof check = make_secret_check(secret, volume);
+  std::uint64_t id = 0;
+  for (std::size_t i = 0; i < 8; ++i) id |= std::uint64_t{check[i]} << (8 * i);
+  return id;
+}
+
 }  // namespace kvsyncfs

@@ -23,5 +23,7 @@ bool equal_proofs(const Proof& a, std::string_view b);
 /// HMAC-SHA256 with the secret over "kvsyncfs volume check" and the volume's UUID: may be shown,
 /// and tells a wrong secret. Source: kvsyncfs-format(5), "Cluster".
 Proof make_secret_check(std::string_view secret, const Uuid& volume);
+/// Names a secret where two are known: the first 8 bytes of its check.
+std::uint64_t secret_id(std::string_view secret, const Uuid& volume);
 
 }  // namespace kvsyncfs

@@ -32,7 +32,15 @@ std::string make_hello(const LocalIdentity& self, NodeId wanted, const Nonce& no
   hello.wanted = wanted;
   hello.incarnation = self.incarnation;
   hello.nonce = nonce;
+  hello.secret_id = secret_id(self.secrets.front(), self.volume);
   return encode(hello);
+}
+
+/// The one that is named, else the one that all nodes have.
+const std::string& secret_for(const LocalIdentity& self, std::uint64_t id) {
+  for (const std::string& secret : self.secrets)
+    if (secret_id(secret, self.volume) == id) return secret;
+  return self.secrets.back();
 }
 
 std::string make_challenge(const LocalIdentity& self, const Nonce& nonce) {
@@ -72,14 +80,17 @@ Result<HandshakeStep> DialerHandshake::on_challenge(std::string_view head) {
   head.remove_prefix(kProofSize);
   KVSYNCFS_ASSIGN(const Challenge challenge, decode_challenge(head));
   if (challenge.node == self_.node) return same_identity(self_.node);
-  if (!equal_proofs(make_proof(self_.secret, Side::kAcceptor, hello_head_, head), proof))
-    return wrong_secret();
+  const auto secret =
+      std::find_if(self_.secrets.begin(), self_.secrets.end(), [&](const std::string& each) {
+        return equal_proofs(make_proof(each, Side::kAcceptor, hello_head_, head), proof);
+      });
+  if (secret == self_.secrets.end()) return wrong_secret();
   if (challenge.node != wanted_) return wrong_node(wanted_, challenge.node);
   peer_ = {challenge.node, challenge.incarnation, std::min(challenge.minor, kProtocolMinor)};
   has_proved_ = true;
   HandshakeStep step;
   step.answer = FrameType::kProof;
-  step.head = as_text(make_proof(self_.secret, Side::kDialer, hello_head_, head));
+  step.head = as_text(make_proof(*secret, Side::kDialer, hello_head_, head));
   return step;
 }
 
@@ -91,7 +102,7 @@ Result<HandshakeStep> AcceptorHandshake::on_frame(const FrameHeader& header,
   if (header.type == FrameType::kRefuse) return refusal(header, head);
   if (header.type == FrameType::kHello && hello_head_.empty()) return on_hello(head);
   if (header.type == FrameType::kProof && !hello_head_.empty()) {
-    if (!equal_proofs(make_proof(self_.secret, Side::kDialer, hello_head_, challenge_head_), head))
+    if (!equal_proofs(make_proof(secret_, Side::kDialer, hello_head_, challenge_head_), head))
       return wrong_secret();
     return HandshakeStep{FrameType::kWelcome, encode(self_.grants), true};
   }
@@ -104,10 +115,11 @@ Result<HandshakeStep> AcceptorHandshake::on_hello(std::string_view head) {
   if (hello.node == self_.node) return same_identity(self_.node);
   if (hello.wanted != self_.node) return wrong_node(hello.wanted, self_.node);
   hello_head_ = head;
+  secret_ = secret_for(self_, hello.secret_id);
   peer_ = {hello.node, hello.incarnation, std::min(hello.minor, kProtocolMinor)};
   HandshakeStep step;
   step.answer = FrameType::kChallenge;
-  step.head = as_text(make_proof(self_.secret, Side::kAcceptor, hello_head_, challenge_head_));
+  step.head = as_text(make_proof(secret_, Side::kAcceptor, hello_head_, challenge_head_));
   step.head += challenge_head_;
   return step;
 }

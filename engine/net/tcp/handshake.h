@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/format/frame.h"
 
@@ -17,7 +18,9 @@ struct LocalIdentity {
   NodeId node;
   Incarnation incarnation;
   VolumeUuid volume{};
-  std::string secret;
+  /// By which nodes of the volume prove themselves, the newest first: one, or two while it is being
+  /// changed. Who has two is content with either; the dialer says which it would be shown.
+  std::vector<std::string> secrets;
   Welcome grants;  ///< what this node lets a peer have unanswered
 };
 
@@ -66,6 +69,7 @@ class AcceptorHandshake {
 
   const LocalIdentity& self_;
   const std::string challenge_head_;
+  std::string secret_;      // of both proofs
   std::string hello_head_;  // empty: none came yet
   PeerIdentity peer_;
 };

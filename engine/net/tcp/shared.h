@@ -22,7 +22,10 @@ struct Shared {
         random{r},
         options(std::move(o)),
         tls(std::move(t)),
-        self{options.node, options.incarnation, options.volume, options.secret,
+        self{options.node,
+             options.incarnation,
+             options.volume,
+             {options.secret},
              Welcome{options.grant_calls, options.grant_bytes}},
         regions(r),
         budget(options.read_bytes_max, options.read_bytes_peer_max) {}
@@ -40,7 +43,7 @@ struct Shared {
   Random& random;
   const TcpOptions options;
   const std::unique_ptr<const TlsContext> tls;  // null: nothing is encrypted
-  const LocalIdentity self;
+  LocalIdentity self;                           // the loop's
   Regions regions;
   ReadBudget budget;
   LiveCounts counts;

@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/env/clock.h"
 #include "engine/env/random.h"
@@ -34,7 +35,7 @@ struct TcpOptions {
   NodeId node;
   Incarnation incarnation;
   VolumeUuid volume{};
-  std::string secret;  ///< at least 16 bytes, best 32 random ones
+  std::string secret;  ///< at least 16 bytes, best 32 random ones; the first, see set_secrets()
 
   TlsFiles tls;        ///< empty: nothing is encrypted
   std::string listen;  ///< numeric address; port 0 = any; empty = nobody can reach this node
@@ -64,6 +65,9 @@ class TcpTransport : public Transport {
   virtual void run() = 0;
   /// Ends all connections and run(); what is under way ends with kShutdown. Thread: any.
   virtual void stop() = 0;
+  /// As LocalIdentity::secrets, each of at least 16 bytes: of handshakes that begin from now on.
+  /// Connections that stand stay. Thread: any.
+  virtual void set_secrets(std::vector<std::string> secrets) = 0;
   /// Where it listens, after start(); 0 if it does not.
   virtual std::uint16_t port() const = 0;
 };

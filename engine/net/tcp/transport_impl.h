@@ -39,6 +39,7 @@ class TcpTransportImpl final : public TcpTransport, private SessionHost {
 
   void run() override;
   void stop() override;
+  void set_secrets(std::vector<std::string> secrets) override;
   std::uint16_t port() const override { return port_; }
 
  private:

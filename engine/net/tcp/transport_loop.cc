@@ -28,6 +28,12 @@ void TcpTransportImpl::stop() {
   });
 }
 
+void TcpTransportImpl::set_secrets(std::vector<std::string> secrets) {
+  asio::post(shared_.io, [this, secrets = std::move(secrets)]() mutable {
+    shared_.self.secrets = std::move(secrets);
+  });
+}
+
 void TcpTransportImpl::end_all() {
   {
     std::lock_guard lock(peers_mutex_);

@@ -3,9 +3,11 @@ import glob
 import json
 import os
 import random
+import shutil
+import threading
 import time
 
-from cluster import FAILOVER_S
+from cluster import FAILOVER_S, refused
 from jobs import within
 from support import case, check, code, equal, get, loud, put, write_synced
 from volume import counter, wait_until
@@ -334,3 +336,55 @@ def two_drained_holders_leave_no_time_with_one_copy(c):
 
     wait_until(moved, HEALED_S, 'the copies to be elsewhere')
     check(all(len(each) >= 2 for each in seen), f'holders in turn: {seen}')
+
+
+@case(nodes=3, timeout=150)
+def secret_is_changed_while_all_go_on(c):
+    """kvsyncfs-ctl rotate-secret gives the volume another secret under load; a node that was away
+    without it is refused in one line until it gets it, and nodes that restart find one another."""
+    one, two, three = c.nodes
+    three.end_in_order()
+    over, faults = threading.Event(), []
+
+    def work(node):
+        number = 0
+        while not over.is_set():
+            number += 1
+            try:
+                write_synced(node.path(f'{node.name}.{number % 20}'), b'x' * number)
+            except OSError as fault:
+                faults.append(f'{node.name}: {fault}')
+
+    workers = [threading.Thread(target=work, args=(node,)) for node in (one, two)]
+    for worker in workers:
+        worker.start()
+    try:
+        old = get(c.secret())
+        next_one = os.path.join(one.store, 'secret.next')
+        said = _ctl(one, 'rotate-secret')
+        check(next_one in said and 'away: node3' in said, said)
+        done = one.tool('kvsyncfs-ctl', one.mnt, 'rotate-secret', '--finish')
+        loud(done, 'node2')
+        shutil.copy(next_one, two.store)
+        wait_until(
+            lambda: one.tool('kvsyncfs-ctl', one.mnt, 'rotate-secret', '--finish').returncode == 0,
+            20,
+            'the end of the change',
+        )
+        for node in (one, two):
+            path = os.path.join(node.store, 'secret')
+            wait_until(lambda p=path: get(p) != old, 20, f'the new secret of {node.name}')
+        refused(three, 'secret')
+        shutil.copy(os.path.join(one.store, 'secret'), three.store)
+        three.mount()
+    finally:
+        over.set()
+        for worker in workers:
+            worker.join()
+    equal(faults, [], 'faults of the load')
+    two.end_in_order()
+    two.mount()
+    c.settle()
+    write_synced(two.path('f'), b'f')
+    for node in c.nodes:
+        equal(within(20, get, node.path('f')), b'f', f'on {node.name}')

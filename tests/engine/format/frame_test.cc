@@ -74,10 +74,11 @@ TEST(Frame, GoldenHeads) {
   hello.wanted = {4};
   hello.incarnation = {0x0506};
   hello.nonce.fill(0xaa);
+  hello.secret_id = 0x0708;
   EXPECT_EQ(encode(hello),
             bytes_of({7, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 3, 0, 0,
                       0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0,  0,  6,  5,  0,  0,  0,  0, 0, 0}) +
-                std::string(32, '\xaa'));
+                std::string(32, '\xaa') + bytes_of({8, 7, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(decode_hello(encode(hello)).value(), hello);
 
   Challenge challenge;

@@ -36,6 +36,30 @@ TEST(Handshake, AnotherVolumeIsRefused) {
   expect_refused(options, Code::kNotFound, &TransportCounters::refused_volume);
 }
 
+TEST(Handshake, WhileTheSecretChangesEitherIsGoodWhereBothSidesKnowIt) {
+  using Secrets = std::vector<std::string>;
+  const std::string now = test_options(1).secret, next = "the next secret of this size";
+  struct Row {
+    Secrets dialer, acceptor;
+    bool is_good;
+  };
+  const Row rows[] = {{{now}, {next, now}, true},  {{next, now}, {now}, true},
+                      {{next}, {next, now}, true}, {{next, now}, {next}, true},
+                      {{next}, {next}, true},      {{next, now}, {next, now}, true},
+                      {{now}, {next}, false},      {{next}, {now}, false}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(&row - rows);
+    TestNode acceptor(test_options(2)), dialer(test_options(1));
+    acceptor->set_secrets(row.acceptor);
+    dialer->set_secrets(row.dialer);
+    dialer->set_peer({2}, {acceptor.address()}).value();
+    const auto event = dialer.events.take();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->is_up, row.is_good) << describe(event->why);
+    EXPECT_TRUE(row.is_good || event->why.code == Code::kAccess) << describe(event->why);
+  }
+}
+
 TEST(Handshake, ANodeWithThisNodesIdIsRefused) {
   TestNode acceptor(test_options(2));
   RawPeer twin(acceptor->port());

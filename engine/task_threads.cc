@@ -19,8 +19,10 @@ struct TaskThreads::Impl {
   void run(const std::function<std::uint64_t()>& step) {
     for (std::uint64_t due_ns = 0; due_ns != kNever; due_ns = step()) {
       std::unique_lock lock(mutex);
+      if (is_stopped) return;
       const std::uint64_t now_ns = clock.boot_ns();
-      const std::uint64_t wait_ns = due_ns > now_ns ? std::min(due_ns - now_ns, kWaitMaxNs) : 0;
+      if (due_ns <= now_ns) continue;  // a wait of no time costs a timer and a change of threads
+      const std::uint64_t wait_ns = std::min(due_ns - now_ns, kWaitMaxNs);
       if (stopped.wait_for(lock, std::chrono::nanoseconds(wait_ns), [this] { return is_stopped; }))
         return;
     }

@@ -1,7 +1,10 @@
 #include "engine/log/etcd/grpc_connection.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -9,6 +12,7 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/ssl.hpp>
+#include <cerrno>
 #include <chrono>
 #include <new>
 #include <optional>
@@ -26,7 +30,10 @@ using ErrorCode = beast::error_code;
 using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
-constexpr std::uint64_t kSendTimeoutNs = 1'000'000'000;  // what a stream has to say, a few bytes
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
+constexpr std::uint64_t kSendTimeoutNs = kSecondNs;  // what a stream has to say, a few bytes
+constexpr std::uint64_t kPongDelayNs = kSecondNs;
+constexpr std::uint64_t kWaitMaxNs = 60 * kSecondNs;  // bounds a wait whatever is asked
 
 template <typename Stream>
 class Connection final : public GrpcConnection {
@@ -78,14 +85,7 @@ class Connection final : public GrpcConnection {
     while (!session_.call_has_ended()) {
       KVSYNCFS_TRY(send(deadline_ns));
       if (session_.call_has_ended()) break;
-      std::size_t size = 0;
-      KVSYNCFS_TRY(run(deadline_ns, [&](auto done) {
-        stream_.async_read_some(asio::buffer(input_), [&size, done = std::move(done)](
-                                                          ErrorCode e, std::size_t n) mutable {
-          size = n;
-          done(e);
-        });
-      }));
+      KVSYNCFS_ASSIGN(const std::size_t size, read_some(deadline_ns));
       KVSYNCFS_TRY(feed(size));
     }
     KVSYNCFS_TRY(send(deadline_ns));  // what HTTP/2 wants to say of what came
@@ -98,6 +98,7 @@ class Connection final : public GrpcConnection {
 
   Status start_stream(std::string_view method, std::string_view message, std::string_view token,
                       std::uint64_t deadline_ns) override try {
+    is_stream_ = true;
     stream_request_ = message;
     KVSYNCFS_TRY(start(method, stream_request_, token, true));
     return send(deadline_ns);
@@ -182,14 +183,85 @@ class Connection final : public GrpcConnection {
     return session_.start({kTls ? "https" : "http", authority_, method, token, message, is_stream});
   }
 
-  /// Whatever the session has to say.
+  /// Whatever the session has to say. etcd's server pings with each request that it reads, to
+  /// measure the line, unless it still waits for an answer: one that comes later saves both sides
+  /// packets and changes of threads at each call. A stream may have nothing to say later.
   Status send(std::uint64_t deadline_ns) {
-    KVSYNCFS_ASSIGN(const std::string output, session_.take_output());
-    if (output.empty()) return {};
-    return run(deadline_ns, [&](auto done) {
-      asio::async_write(stream_, asio::buffer(output),
-                        [done = std::move(done)](ErrorCode e, std::size_t) mutable { done(e); });
-    });
+    KVSYNCFS_ASSIGN(std::string output, session_.take_output());
+    if (session_.has_pongs()) {
+      const std::uint64_t now_ns = clock_.boot_ns();
+      if (pinged_ns_ == 0) pinged_ns_ = now_ns;
+      if (is_stream_ || now_ns - pinged_ns_ >= kPongDelayNs) {
+        output = session_.take_pongs() + output;
+        pinged_ns_ = 0;
+      }
+    }
+    return output.empty() ? Status{} : write(output, deadline_ns);
+  }
+
+  /// A socket without TLS does without Asio's reactor and its timers: a dozen system calls less a
+  /// call.
+  Status write(std::string_view output, std::uint64_t deadline_ns) {
+    if constexpr (kTls)
+      return run(deadline_ns, [&](auto done) {
+        asio::async_write(stream_, asio::buffer(output),
+                          [done = std::move(done)](ErrorCode e, std::size_t) mutable { done(e); });
+      });
+    while (!output.empty()) {
+      if (!usable_) return fault(beast::error::timeout);
+      const ssize_t sent =
+          ::send(descriptor(), output.data(), output.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent >= 0)
+        output.remove_prefix(static_cast<std::size_t>(sent));
+      else
+        KVSYNCFS_TRY(wait_for(POLLOUT, deadline_ns));
+    }
+    return {};
+  }
+
+  /// Into input_; at least one byte.
+  Result<std::size_t> read_some(std::uint64_t deadline_ns) {
+    if constexpr (kTls) {
+      std::size_t size = 0;
+      KVSYNCFS_TRY(run(deadline_ns, [&](auto done) {
+        stream_.async_read_some(asio::buffer(input_), [&size, done = std::move(done)](
+                                                          ErrorCode e, std::size_t n) mutable {
+          size = n;
+          done(e);
+        });
+      }));
+      return size;
+    }
+    for (errno = EAGAIN;;) {
+      KVSYNCFS_TRY(wait_for(POLLIN, deadline_ns));
+      const ssize_t size = ::recv(descriptor(), input_.data(), input_.size(), MSG_DONTWAIT);
+      if (size > 0) return static_cast<std::size_t>(size);
+      if (size == 0) return lost(asio::error::eof);
+    }
+  }
+
+  /// After a call of the socket that failed with `errno`: until another one is worth it.
+  Status wait_for(short event, std::uint64_t deadline_ns) {
+    for (;;) {
+      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+        return lost(ErrorCode(errno, boost::system::system_category()));
+      const std::uint64_t now_ns = clock_.boot_ns();
+      if (now_ns >= deadline_ns || !usable_) return lost(beast::error::timeout);
+      const std::uint64_t wait_ns = std::min(deadline_ns - now_ns, kWaitMaxNs);
+      const timespec wait{static_cast<time_t>(wait_ns / kSecondNs),
+                          static_cast<long>(wait_ns % kSecondNs)};
+      pollfd socket{descriptor(), event, 0};
+      const int ready = ::ppoll(&socket, 1, &wait, nullptr);
+      if (ready > 0) return {};
+      if (ready == 0) errno = EAGAIN;
+    }
+  }
+
+  int descriptor() { return beast::get_lowest_layer(stream_).socket().native_handle(); }
+
+  Error lost(ErrorCode error) {
+    usable_ = false;
+    return fault(error);
   }
 
   Status feed(std::size_t size) {
@@ -222,8 +294,10 @@ class Connection final : public GrpcConnection {
   Http2Session session_;
   std::array<char, 64 << 10> input_;
   bool usable_ = true;
+  std::uint64_t pinged_ns_ = 0;  // since when the session has pongs to send; 0: it has none
 
   std::string stream_request_;
+  bool is_stream_ = false;
   bool reading_ = false;
   ErrorCode stream_error_;
   std::size_t input_size_ = 0;  // came by the last read, and is not fed yet

@@ -92,6 +92,7 @@ struct Http2Session::Callbacks {
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
       self.is_broken_ = true;
     if (frame->hd.type == NGHTTP2_RST_STREAM) self.is_broken_ = true;
+    self.sent_ping_ = frame->hd.type == NGHTTP2_PING;
     return 0;
   }
 
@@ -161,10 +162,12 @@ Result<std::string> Http2Session::take_output() {
   std::string out;
   for (;;) {
     const std::uint8_t* bytes = nullptr;
-    const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
+    sent_ping_ = false;
+    const ssize_t size = nghttp2_session_mem_send(session_, &bytes);  // one frame
     if (size < 0) return Error(Code::kNoMemory, "etcd: a frame");
     if (size == 0) return out;
-    out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
+    std::string& to = sent_ping_ ? pongs_ : out;
+    to.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
   }
 }
 

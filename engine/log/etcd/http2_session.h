@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "engine/base/error.h"
 
@@ -28,8 +29,11 @@ class Http2Session {
 
   /// Errors: kIo (this connection takes no more), kNoMemory.
   Status start(const Http2Call& call);
-  /// What is to be sent now; empty: nothing. Errors: kNoMemory.
+  /// What is to be sent now; empty: nothing. Answers to pings are kept apart. Errors: kNoMemory.
   Result<std::string> take_output();
+  bool has_pongs() const { return !pongs_.empty(); }
+  /// To be sent between two outputs.
+  std::string take_pongs() { return std::exchange(pongs_, {}); }
   /// Errors: kCorrupt (no HTTP/2, or an answer that is too large).
   Status feed(std::string_view bytes);
 
@@ -57,6 +61,8 @@ class Http2Session {
   std::string http_status_, grpc_status_, grpc_message_;
   std::uint32_t reset_ = 0;
   bool is_broken_ = false;  // the other side does not speak HTTP/2
+  bool sent_ping_ = false;  // the frame that was taken last is one
+  std::string pongs_;
 };
 
 }  // namespace kvsyncfs::etcd

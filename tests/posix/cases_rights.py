@@ -1,9 +1,13 @@
 """Permissions, ownership, ACLs and extended attributes."""
 import ctypes
+import errno
 import os
 import stat
+import struct
+import subprocess
 
 from support import (
+    AT_FDCWD,
     LIBC,
     NOBODY,
     Skip,
@@ -21,6 +25,10 @@ from support import (
     sh,
     sh_ok,
 )
+from volume import wait_until
+
+SYS_OPEN_TREE, SYS_MOUNT_SETATTR = 428, 442
+OPEN_TREE_CLONE, AT_EMPTY_PATH, MOUNT_ATTR_IDMAP = 1, 0x1000, 0x100000
 
 
 def other_user_is_denied(v):
@@ -290,3 +298,33 @@ def xattr_goes_with_the_file(v):
     equal(os.getxattr(fd, 'user.k'), b'old')
     os.setxattr(fd, 'user.k', b'orphan')
     equal(os.getxattr(fd, 'user.k'), b'orphan')
+
+
+@case(mounted=True)
+def idmapped_mount_maps_or_is_refused(v):
+    """A mount with its own table of users is refused with EINVAL and leaves nothing (or, where it
+    is given, shows the mapped users)."""
+    put('f', b'data')
+    with subprocess.Popen(['unshare', '-U', 'cat'], stdin=subprocess.PIPE) as holder:
+        own = os.readlink('/proc/self/ns/user')
+        wait_until(
+            lambda: os.readlink(f'/proc/{holder.pid}/ns/user') != own, 10, 'a namespace of users'
+        )
+        for name in ('uid_map', 'gid_map'):
+            with open(f'/proc/{holder.pid}/{name}', 'w', encoding='ascii') as table:
+                table.write('0 100000 65536')
+        users = os.open(f'/proc/{holder.pid}/ns/user', os.O_RDONLY)
+        tree = LIBC.syscall(SYS_OPEN_TREE, AT_FDCWD, os.fsencode(v.mnt), OPEN_TREE_CLONE)
+        check(tree >= 0, f'open_tree: errno {ctypes.get_errno()}')
+        attributes = struct.pack('=QQQQ', MOUNT_ATTR_IDMAP, 0, 0, users)
+        refused = LIBC.syscall(
+            SYS_MOUNT_SETATTR, tree, b'', AT_EMPTY_PATH, attributes, len(attributes)
+        )
+        if refused:
+            equal(errno.errorcode[ctypes.get_errno()], 'EINVAL')
+        else:
+            equal(os.stat('f', dir_fd=tree).st_uid, os.stat('f').st_uid + 100_000)
+        os.close(tree)
+        os.close(users)
+        holder.stdin.close()
+    equal(get('f'), b'data')

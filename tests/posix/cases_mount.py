@@ -96,6 +96,25 @@ def lack_of_threads_is_one_clear_error(v):
 
 
 @case(mounted=True, mount=False, check=False)
+def store_on_a_read_only_disk_is_named(v):
+    """Where the disk of the store is read-only a mount, a repair and mkfs --force name it and the
+    errno, never a lack of space, and leave nothing; a look by fsck works."""
+    v.format()
+    sh_ok(f'mount --bind {v.store} {v.store} && mount -o remount,bind,ro {v.store}')
+    for program, *words in (
+        ('kvsyncfs', v.store, v.mnt),
+        ('fsck.kvsyncfs', '--repair', v.store),
+        ('mkfs.kvsyncfs', '--force', v.store, '--size', v.size),
+    ):
+        loud(v.tool(program, *words), v.store, 'EROFS')
+        check(not v.mounted() and not v.pids(), f'{program}: something is left')
+    v.fsck()
+    sh_ok(f'umount {v.store}')
+    v.mount()
+    v.unmount()
+
+
+@case(mounted=True, mount=False, check=False)
 def mount_without_device_or_rights_is_loud(v):
     """A missing /dev/fuse and a user without rights are named."""
     v.format()

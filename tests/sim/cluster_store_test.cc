@@ -139,8 +139,8 @@ TEST_F(ClusterStore, ANewVolumeHasItsFirstNode) {
   const auto made = make();
   ASSERT_TRUE(made) << describe(made.error());
   expect_whole(*disk_, "a");
-  const std::vector<std::string> files = {"ballast", "catalog",  "cluster",
-                                          "secret",  "segments", "spare",   "superblock"};
+  const std::vector<std::string> files = {"ballast",  "catalog", "cluster",   "secret",
+                                          "segments", "spare",   "superblock"};
   EXPECT_EQ(*disk_->list(kStore), files) << "no log of its own";
   const auto volume = records().volume(deadline());
   EXPECT_EQ(volume->replicas, 3u);

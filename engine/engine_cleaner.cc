@@ -91,7 +91,7 @@ Status EngineImpl::move_live_bytes(SegmentId victim) {
       used = at + extent.length;
     }
     if (runs.empty()) break;  // an extent longer than a batch
-    std::shared_lock unreferenced(unreferenced_mutex_);
+    const UnreferencedAppends::Hold unreferenced(unreferenced_);
     KVSYNCFS_ASSIGN(const auto placed, store_->append(Stream::kCleaner, runs));
     MoveExtentsCommand moves;
     for (const Placed& p : placed) {
@@ -111,12 +111,10 @@ Status EngineImpl::move_live_bytes(SegmentId victim) {
 }
 
 Status EngineImpl::drop_segment(SegmentId victim) {
-  auto dropped = [&]() -> Result<CommandResult> {
-    std::unique_lock nothing_unreferenced(unreferenced_mutex_, std::defer_lock);
-    if (!deadline().lock(nothing_unreferenced))
-      return Error(Code::kTimeout, "cleaner: a flush does not end");
-    return commit_one(DeleteSegmentCommand{victim});
-  }();
+  // It is sealed, so that what is appended from now on goes elsewhere.
+  if (!unreferenced_.wait_for_earlier(deadline()))
+    return Error(Code::kTimeout, "cleaner: a flush does not end");
+  const auto dropped = commit_one(DeleteSegmentCommand{victim});
   // Bytes that a clone shared meanwhile keep it alive; a later round moves them.
   if (!dropped) return dropped.error().code == Code::kBusy ? Status{} : dropped.error();
   dropped_segments_.push_back(victim);

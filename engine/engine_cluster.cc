@@ -323,7 +323,7 @@ Status EngineImpl::append_now(InodeId inode, Bytes bytes, std::optional<Incarnat
   Status status = no_flush ? commit_dirty_locked(live.pointer()) : Status(no_flush.error());
   if (status)
     status = [&]() -> Status {
-      std::shared_lock unreferenced(unreferenced_mutex_);
+      const UnreferencedAppends::Hold unreferenced(unreferenced_);
       if (begun && session() != *begun)
         return Error(Code::kTimeout, "this node's session ended meanwhile");
       KVSYNCFS_TRY(cluster_->lost_handles.check(inode, handle));

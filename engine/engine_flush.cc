@@ -247,7 +247,7 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
   std::vector<Bytes> bytes;
   bytes.reserve(runs.size());
   for (const Run& run : runs) bytes.push_back(run.bytes);
-  std::shared_lock unreferenced(unreferenced_mutex_);
+  UnreferencedAppends::Hold unreferenced(unreferenced_);
   auto placed = runs.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
                              : store_->append(Stream::kUser, bytes);
   Status flushed;
@@ -257,7 +257,7 @@ Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
   } else {
     flushed = append_failed(placed.error());
   }
-  unreferenced.unlock();
+  unreferenced.end();
   if (!flushed) {
     // Where the engine has failed the bytes stay in `flushing`: reads still see them.
     if (alive()) take_back(group);

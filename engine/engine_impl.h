@@ -2,7 +2,7 @@
 // does (engine.cc opens and wires, engine_names.cc, engine_data.cc, engine_flush.cc, ...).
 //
 // Locks, outermost first: checkpoint_mutex_ or clean_mutex_ (never both) · LiveInode::flush_mutex
-// (by inode id) · unreferenced_mutex_ · LiveInode::mutex · the log's append lock · leaf mutexes of
+// (by inode id) · LiveInode::mutex · the log's append lock · leaf mutexes of
 // this class, of the tier and of the store. No LiveInode lock is held while waiting for space or
 // for a checkpoint.
 #pragma once
@@ -30,6 +30,7 @@
 #include "engine/tier/extent_cache.h"
 #include "engine/tier/miss_source.h"
 #include "engine/tier/page_cache.h"
+#include "engine/unreferenced_appends.h"
 
 namespace kvsyncfs {
 
@@ -227,7 +228,7 @@ class EngineImpl final : public Engine {
   Status drop_lost_bytes();
   Status drop_lost_bytes(LiveInode& live, bool always);
   Status note_lost_files();
-  void let_go_segments();
+  Status let_go_segments();
   Status seal_let_go();
   Status seal_former(SegmentId segment);
 
@@ -454,9 +455,7 @@ class EngineImpl final : public Engine {
   mutable std::mutex whole_mutex_;
   std::timed_mutex checkpoint_mutex_;
   std::timed_mutex clean_mutex_;
-  /// Shared: from an append to the commit that refers to its bytes. A segment may be full and
-  /// sealed by then and look empty, so a segment is deleted only while nobody holds this.
-  std::shared_timed_mutex unreferenced_mutex_;
+  UnreferencedAppends unreferenced_;
   std::unordered_set<SegmentId> damaged_segments_;           // under clean_mutex_
   std::vector<SegmentId> dropped_segments_;                  // under clean_mutex_; their files stay
   std::uint64_t last_sync_ns_ = 0, last_checkpoint_ns_ = 0;  // background thread only

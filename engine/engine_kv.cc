@@ -116,7 +116,7 @@ Result<std::vector<Placed>> EngineImpl::place_value(Bytes value, std::uint64_t s
 /// The name comes with its bytes, so that nobody finds it empty.
 Status EngineImpl::create_value(InodeId parent, std::string_view name, Bytes value,
                                 std::uint64_t space) {
-  std::shared_lock unreferenced(unreferenced_mutex_);
+  const UnreferencedAppends::Hold unreferenced(unreferenced_);
   KVSYNCFS_ASSIGN(const auto placed, place_value(value, space));
   CreateFilledCommand create;
   create.parent = parent;
@@ -137,7 +137,7 @@ Status EngineImpl::replace_value(InodeId inode, Bytes value, std::uint64_t space
     store_->unreserve(space);
     return no_flush.error();
   }
-  std::shared_lock unreferenced(unreferenced_mutex_);
+  const UnreferencedAppends::Hold unreferenced(unreferenced_);
   KVSYNCFS_ASSIGN(const auto placed, place_value(value, space));
   std::unique_lock lock(live->mutex);
   KVSYNCFS_TRY(load_size(*live));

@@ -135,11 +135,7 @@ Status EngineImpl::rejoin() {
   KVSYNCFS_TRY(cluster_->session.rejoin({incarnation}));
   cluster_->lock_waits.session_ended();
   KVSYNCFS_TRY(note_lost_files());
-  // Whoever has appended and not committed yet fails first: those segments are not this session's.
-  std::unique_lock alone(unreferenced_mutex_, std::defer_lock);
-  if (!deadline().lock(alone)) return Error(Code::kTimeout, "an append does not end");
-  let_go_segments();
-  alone.unlock();
+  KVSYNCFS_TRY(let_go_segments());
   KVSYNCFS_TRY(drop_lost_bytes());
   cluster_->served = {incarnation};
   cluster_->session.reopen();
@@ -212,11 +208,22 @@ Status EngineImpl::drop_lost_bytes(LiveInode& live, bool always) {
   return {};
 }
 
-/// Nobody appends.
-void EngineImpl::let_go_segments() {
-  const auto open = store_->let_go();
-  std::lock_guard lock(cluster_->mutex);
-  cluster_->let_go.insert(cluster_->let_go.end(), open.begin(), open.end());
+/// Each of them will be sealed behind what is referred to, so nothing in it may be referred to
+/// later. Whoever has appended to one of them began before it was let go, is waited for, and fails:
+/// before the next session serves nothing is committed, and none of its segments is opened. The
+/// wait before keeps the store from being locked by an append that takes its time.
+Status EngineImpl::let_go_segments() {
+  const auto wait = [this]() -> Status {
+    if (unreferenced_.wait_for_earlier(deadline())) return {};
+    return Error(Code::kTimeout, "an append does not end");
+  };
+  KVSYNCFS_TRY(wait());
+  {
+    const auto open = store_->let_go();
+    std::lock_guard lock(cluster_->mutex);
+    cluster_->let_go.insert(cluster_->let_go.end(), open.begin(), open.end());
+  }
+  return wait();
 }
 
 /// Each ends where the last byte that is referred to has its batch's end. Who heals may have done

@@ -162,8 +162,8 @@ class SegmentStore {
   virtual Status finish(SegmentId id) = 0;
 
   /// The node's session has ended, and others may have sealed what it had open: nothing more is
-  /// appended there. Returns those segments, which stay open until seal_replica(). No append is
-  /// under way.
+  /// appended there. Returns those segments, which stay open until seal_replica(). Waits for the
+  /// append that is under way.
   virtual std::vector<SegmentId> let_go() = 0;
 
   /// All appended bytes are on stable storage (nothing to do: no system call). Waits for no append.

@@ -160,14 +160,17 @@ Status SegmentWriter::prepare() {
 Status SegmentWriter::seal() {
   const std::uint64_t length = next_page_ * kPageSize;
   ending_ = true;
-  KVSYNCFS_TRY(options_.seal_segment(segment_->id(), length));
+  const Status sealed = options_.seal_segment(segment_->id(), length);
+  // One whose answer did not come may have sealed it, and without live bytes it was deleted then.
+  const bool is_gone = !sealed && sealed.error().code == Code::kNotFound;
+  if (!sealed && !is_gone) return sealed;
   SegmentIndex::Info info{options_.segment_size_bytes, length};
   // If it cannot be cut, it stays as long as it is; nothing is lost but a page.
-  if (segment_->file().truncate(length)) {
+  if (!is_gone && segment_->file().truncate(length)) {
     space_.resize_segment(info.file_bytes, length);
     info.file_bytes = length;
   }
-  index_.set_info(segment_->id(), info);
+  if (!is_gone) index_.set_info(segment_->id(), info);
   index_.release(segment_);
   segment_.reset();
   ending_ = false;

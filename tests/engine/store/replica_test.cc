@@ -14,7 +14,7 @@ class SegmentStoreReplica : public StoreTest {
     reopen_copy();
     options_.seal_segment = [this, seal = options_.seal_segment](SegmentId id,
                                                                  std::uint64_t length) {
-      return fail_seal_ ? Status(Code::kTimeout) : seal(id, length);
+      return seal_error_ ? Status(*seal_error_) : seal(id, length);
     };
     options_.ship = [this](SegmentId id, std::uint64_t page, std::span<const Bytes> pieces) {
       std::string batch;
@@ -55,7 +55,7 @@ class SegmentStoreReplica : public StoreTest {
   StoreOptions copy_options_;
   std::unique_ptr<SegmentStore> copy_;
   int losses_ = 0;
-  bool fail_seal_ = false;
+  std::optional<Code> seal_error_;
   Batch last_;
 };
 
@@ -163,17 +163,31 @@ TEST_F(SegmentStoreReplica, BatchesOfASealedSegmentMakeAnEqualCopy) {
 
 TEST_F(SegmentStoreReplica, NothingIsAppendedBehindASealThatMayHaveHappened) {
   const Placed before = append_one("before");
-  fail_seal_ = true;
+  seal_error_ = Code::kTimeout;
   losses_ = 1;
   const std::string run = "after";
   const Bytes bytes = as_bytes(run);
   const auto failed = store_->append(Stream::kUser, {&bytes, 1});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, Code::kTimeout);
-  fail_seal_ = false;
+  seal_error_.reset();
   const Placed after = append_one(run);
   EXPECT_NE(after.segment, before.segment);
   EXPECT_EQ(known_[before.segment].length, before.segment_offset + kPageSize);
+}
+
+/// The seal had happened, and what was sealed had no live bytes.
+TEST_F(SegmentStoreReplica, ASegmentThatWasDeletedBehindItsSealIsFollowedByAnother) {
+  const Placed before = append_one("before");
+  seal_error_ = Code::kTimeout;
+  ASSERT_FALSE(store_->finish(before.segment));
+  ASSERT_TRUE(store_->remove(before.segment));
+  const std::uint64_t files_bytes = store_->counters().files_bytes;
+  seal_error_ = Code::kNotFound;
+  EXPECT_TRUE(store_->finish(before.segment));
+  EXPECT_EQ(store_->counters().files_bytes, files_bytes);
+  seal_error_.reset();
+  EXPECT_NE(append_one("after").segment, before.segment);
 }
 
 TEST_F(SegmentStoreReplica, FinishOfAnotherSegmentChangesNothing) {

@@ -40,6 +40,26 @@ bool covers(const ByteWrite& write, std::size_t cell) {
   return cell >= write.first && cell < write.first + write.count;
 }
 
+/// When writes had come to the log for sure, by number: nodes saw them that had not written them.
+using Landings = std::map<std::uint64_t, std::uint64_t>;
+
+Landings landings_of(const FileHistory& history) {
+  Landings landings;
+  for (const ByteRead& read : history.reads)
+    for (std::size_t cell = 0; cell < kCells; ++cell) {
+      std::uint64_t number = 0;
+      const auto at = std::min(cell * kCellSize, read.bytes.size());
+      if (!number_of(std::string_view(read.bytes).substr(at, kCellSize), &number)) continue;
+      const auto write = history.writes.find(number);
+      if (write == history.writes.end() || write->second.node == read.node ||
+          write->second.source != nullptr || !covers(write->second, cell))
+        continue;
+      auto& at_ns = landings.try_emplace(number, read.end_ns).first->second;
+      at_ns = std::min(at_ns, read.end_ns);
+    }
+  return landings;
+}
+
 /// Of the changes that were confirmed before `begin_ns` the one that began last: it hides those
 /// that were confirmed before it began. Null: none.
 const FileHistory::Item* hiding(const FileHistory& history, std::size_t cell,
@@ -55,28 +75,33 @@ const FileHistory::Item* hiding(const FileHistory& history, std::size_t cell,
 /// Whether the cell may show this number to who looks between the two times. Copies of copies are
 /// followed so far, and what lies behind may be anything.
 bool may_show(const FileHistory& history, std::size_t cell, std::uint64_t number,
-              std::uint64_t begin_ns, std::uint64_t end_ns, int copies) {
+              std::uint64_t begin_ns, std::uint64_t end_ns, int copies, const Landings& landings) {
   if (copies == 0) return true;
   const FileHistory::Item* last = hiding(history, cell, begin_ns);
   if (number == 0 && last == nullptr) return true;
   return std::any_of(history.writes.begin(), history.writes.end(), [&](const auto& item) {
     const ByteWrite& write = item.second;
     if (!covers(write, cell) || write.begin_ns > end_ns) return false;
-    if (last != nullptr && write.confirmed_ns < last->second.begin_ns) return false;
+    const auto landed = landings.find(item.first);
+    const std::uint64_t there_ns = landed == landings.end()
+                                       ? write.confirmed_ns
+                                       : std::min(write.confirmed_ns, landed->second);
+    if (last != nullptr && there_ns < last->second.begin_ns) return false;
     if (write.is_zeros) return number == 0;
     if (write.source == nullptr) return number == item.first;
     return may_show(*write.source, cell - write.first + write.source_first, number, write.begin_ns,
-                    std::min(write.confirmed_ns, end_ns), copies - 1);
+                    std::min(write.confirmed_ns, end_ns), copies - 1, {});
   });
 }
 
-std::string check_cell(const FileHistory& history, const ByteRead& read, std::size_t cell) {
+std::string check_cell(const FileHistory& history, const Landings& landings, const ByteRead& read,
+                       std::size_t cell) {
   constexpr int kCopiesMax = 4;
   const auto at = std::min(cell * kCellSize, read.bytes.size());
   std::uint64_t number = 0;
   if (!number_of(std::string_view(read.bytes).substr(at, kCellSize), &number))
     return fmt::format("cell {} holds what nobody wrote", cell);
-  if (may_show(history, cell, number, read.begin_ns, read.end_ns, kCopiesMax)) return {};
+  if (may_show(history, cell, number, read.begin_ns, read.end_ns, kCopiesMax, landings)) return {};
   const auto seen = history.writes.find(number);
   const FileHistory::Item* last = hiding(history, cell, read.begin_ns);
   return fmt::format("cell {} shows {} and not {}", cell,
@@ -105,9 +130,10 @@ std::string record_of(std::uint64_t number) {
 }
 
 std::string check_cells(const std::string& file, const FileHistory& history) {
+  const Landings landings = landings_of(history);
   for (const ByteRead& read : history.reads)
     for (std::size_t cell = 0; cell < kCells; ++cell)
-      if (const std::string why = check_cell(history, read, cell); !why.empty())
+      if (const std::string why = check_cell(history, landings, read, cell); !why.empty())
         return fmt::format("{}: {}: {}", file, to_text(read), why);
   return {};
 }

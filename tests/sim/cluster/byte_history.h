@@ -4,9 +4,10 @@
 // A file of cells is written in runs of cells, each filled with the write's own number; cells are
 // also made zeros (truncated, punched) or copied from another file. A read of a cell may see any
 // such change that had begun, unless another one was confirmed before the read began and had begun
-// after that one was confirmed; a copy may show what could be seen of its source meanwhile. A file
-// of appends is a list of records: each that was confirmed is there once and for all who read it
-// later, and all readers see one order. Pure. Thread: values.
+// after that one was confirmed or seen on another node, since it lands once; a copy may show what
+// could be seen of its source meanwhile. A file of appends is a list of records: each that was
+// confirmed is there once and for all who read it later, and all readers see one order. Pure.
+// Thread: values.
 #pragma once
 
 #include <cstdint>

@@ -79,6 +79,14 @@ TEST(ClusterSim, ThreeNodesOfWhichOneIsLost) {
   run_seeds(6000, 40, plan);
 }
 
+/// What became of a change is often not known when its time is over.
+TEST(ClusterSim, NodesWhoseCallsEndEarly) {
+  ClusterPlan plan = everything(3);
+  plan.crashes = false;
+  plan.short_timeouts = true;
+  run_seeds(8000, 30, plan);
+}
+
 TEST(ClusterSim, ThreeNodesUnderEveryFault) { run_seeds(4000, 50, everything(3)); }
 
 // Seams that lie take away what a check of the product relies on: the simulation has to see it.

@@ -46,6 +46,7 @@ ClusterWorld::ClusterWorld(std::uint64_t seed, const ClusterPlan& plan)
     sim::set_clock_rate(id, static_cast<std::int64_t>(rates.below(2 * kRateMaxPpm)) - kRateMaxPpm);
   if (plan.slow_clock_ppm != 0) sim::set_clock_rate(1, -plan.slow_clock_ppm);
   if (plan.short_log) cluster_.log_size_bytes = 64 << 10;
+  if (plan.short_timeouts) cluster_.timeout_ns = kSecond;
   for (std::uint64_t id = 1; id <= plan.nodes; ++id)
     nodes_.push_back(std::make_unique<SimNode>(cluster_, NodeId{id}));
 }

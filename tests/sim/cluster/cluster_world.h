@@ -33,6 +33,7 @@ struct ClusterPlan {
   bool loses_a_node = false;        ///< for good, at the end: the others make its copies anew
   ClusterWork work = ClusterWork::kAll;  ///< kValues: put and get one value, without a pause
   bool short_log = false;                ///< so that it is trimmed often
+  bool short_timeouts = false;           ///< calls end before a lease does
   // Seams that lie, so that the checks have something to find.
   bool forged_acknowledgements = false, ignored_compares = false, forgotten_leases = false,
        lying_disks = false, forged_copies = false;

@@ -111,6 +111,16 @@ TEST(ByteHistory, ACellIsNotOlderThanWhatWasConfirmed) {
   EXPECT_NE(check_cells("f", history), "");
 }
 
+TEST(ByteHistory, WhatAnotherNodeSawDoesNotComeASecondTime) {
+  FileHistory history = written(~std::uint64_t{0}, 30);
+  history.reads = {{1, 22, 25, cells_of(1, 1)}, {1, 50, 60, cells_of(1, 1)}};
+  EXPECT_EQ(check_cells("f", history), "") << "its own node may see it before it lands";
+  history.reads[0].node = 2;
+  EXPECT_NE(check_cells("f", history), "");
+  history.reads[0].end_ns = 31;  // the second one had begun
+  EXPECT_EQ(check_cells("f", history), "");
+}
+
 TEST(ByteHistory, OfTwoWritesAtOnceEitherStays) {
   FileHistory history = written(35, 30);
   history.reads = {{1, 50, 60, cells_of(1, 1)}};

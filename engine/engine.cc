@@ -303,19 +303,20 @@ Result<std::vector<CommandResult>> EngineImpl::commit(Transaction transaction,
                                                       std::optional<Incarnation> session) {
   KVSYNCFS_TRY(alive());
   if (cluster_) {
-    auto results = cluster_->session.commit(std::move(transaction), session);
-    if (results || passes(results.error())) return results;
-    const bool has_left = closed_ && results.error().code == Code::kShutdown;
-    return has_left ? results.error() : fail(results.error()).error();
+    auto results = cluster_->session.commit(std::move(transaction), {session, {}, {}});
+    return results ? std::move(results) : commit_failed(results.error());
   }
   auto position = log_->append(encode(transaction));
-  if (!position) {
-    return passes(position.error()) ? position.error() : fail(position.error()).error();
-  }
+  if (!position) return commit_failed(position.error());
   std::lock_guard lock(results_mutex_);
   auto node = results_.extract(*position);
   assert(!node.empty() && "append returns after apply");
   return std::move(node.mapped());
+}
+
+Error EngineImpl::commit_failed(const Error& error) {
+  const bool has_left = cluster_ && closed_ && error.code == Code::kShutdown;
+  return passes(error) || has_left ? error : fail(error).error();
 }
 
 Result<CommandResult> EngineImpl::commit_one(Command command, std::optional<Incarnation> session) {

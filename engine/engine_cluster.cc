@@ -319,7 +319,7 @@ Status EngineImpl::append_now(InodeId inode, Bytes bytes, std::optional<Incarnat
   const std::uint64_t space = round_up(bytes.size(), kPageSize);
   KVSYNCFS_TRY(reserve_space(space, bytes.size(), {inode, 0, bytes.size(), true}));
   const LiveUse live(live_, inode);
-  const auto no_flush = lock_flush(*live);
+  const auto no_flush = lock_flush(live.pointer());
   Status status = no_flush ? commit_dirty_locked(live.pointer()) : Status(no_flush.error());
   if (status)
     status = [&]() -> Status {

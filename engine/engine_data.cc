@@ -34,11 +34,12 @@ Result<bool> has_privileges(const Catalog& catalog, InodeId id, const Inode& ino
 Status EngineImpl::load_size(LiveInode& live) {
   if (live.gone) return Code::kNotFound;
   if (live.loaded && !live.changed_elsewhere.exchange(false)) return {};
+  const std::uint64_t end = live.on_way().end;
   KVSYNCFS_ASSIGN(const Inode inode, catalog_->inode(live.id));
   if (is_directory(inode)) return Code::kIsDirectory;
   if (!is_regular(inode)) return Code::kInvalid;
   // Replayed bytes may reach beyond the size only if a cut followed them, and that emptied them.
-  live.size = std::max(inode.size, live.end_of_bytes());
+  live.size = std::max(inode.size, end);
   live.loaded = true;
   return {};
 }
@@ -48,9 +49,10 @@ Result<std::uint64_t> EngineImpl::size_to_read(InodeId inode, const LiveInode* l
     if (live->gone) return Code::kNotFound;
     return live->size;
   }
+  const std::uint64_t end = live ? live->on_way().end : 0;
   KVSYNCFS_ASSIGN(const Inode record, catalog_->inode(inode));
   if (is_directory(record)) return Code::kIsDirectory;
-  return live ? std::max(record.size, live->end_of_bytes()) : record.size;
+  return std::max(record.size, end);
 }
 
 Result<std::size_t> EngineImpl::read(InodeId inode, std::uint64_t offset, MutableBytes out) {
@@ -63,8 +65,9 @@ Result<std::size_t> EngineImpl::read(InodeId inode, std::uint64_t offset, Mutabl
 
   const bool all_dirty = live && live->dirty.covers(offset, out.size());
   if (!all_dirty) {
+    const bool has_flushing = live && live->on_way().has_flushing;
     KVSYNCFS_TRY(read_extents(inode, offset, out));
-    if (live) live->flushing.overlay(offset, out);
+    if (has_flushing) live->flushing.overlay(offset, out);
   }
   if (live) {
     const std::size_t pages = live->dirty.overlay(offset, out);
@@ -228,15 +231,16 @@ Status EngineImpl::write(InodeId inode, std::uint64_t offset, Bytes bytes, Write
   return status;
 }
 
-void EngineImpl::overlay_attributes(LiveInode& live, Inode& attributes) {
+void EngineImpl::overlay_attributes(LiveInode& live, const LiveInode::OnWay& on_way,
+                                    Inode& attributes) {
   if (live.changed_elsewhere)
-    attributes.size = std::max(attributes.size, live.end_of_bytes());
+    attributes.size = std::max(attributes.size, on_way.end);
   else if (live.loaded)
     attributes.size = live.size;
-  attributes.allocated_bytes += (live.dirty.page_count() + live.flushing.page_count()) * kPageSize;
-  if (live.mtime) {
-    attributes.mtime = *live.mtime;
-    attributes.ctime = std::max(*live.mtime, attributes.ctime);
+  attributes.allocated_bytes += on_way.pages * kPageSize;
+  if (on_way.mtime) {
+    attributes.mtime = *on_way.mtime;
+    attributes.ctime = std::max(*on_way.mtime, attributes.ctime);
   }
 }
 
@@ -251,8 +255,9 @@ Result<Inode> EngineImpl::attributes_of_open(InodeId inode) {
     // A flush hands over size and times under this lock: they are seen here or in the catalog,
     // never in neither.
     std::shared_lock lock(live->mutex);
+    const LiveInode::OnWay on_way = live->on_way();
     found = catalog_->inode(inode);
-    if (found) overlay_attributes(*live, *found);
+    if (found) overlay_attributes(*live, on_way, *found);
   } else {
     found = catalog_->inode(inode);
   }

@@ -23,6 +23,7 @@ constexpr std::uint64_t kInlineBytesMax = 64u << 10;
 /// ones.
 constexpr Timestamp kNoTime{std::numeric_limits<std::int64_t>::min(), 0};
 
+Error no_session() { return {Code::kTimeout, "this node has no session, and is to join again"}; }
 Error too_long() { return {Code::kTimeout, "another one's flush does not end"}; }
 
 /// A run of dirty bytes that lies in one piece in memory.
@@ -132,9 +133,15 @@ Status FlushLocks::take(const Deadline& until) {
   return {};
 }
 
-Result<std::unique_lock<std::timed_mutex>> EngineImpl::lock_flush(LiveInode& live) const {
+Result<std::unique_lock<std::timed_mutex>> EngineImpl::lock_flush_mutex(LiveInode& live) const {
   std::unique_lock lock(live.flush_mutex, std::try_to_lock);
   if (!lock && !deadline().lock(lock)) return too_long();
+  return lock;
+}
+
+Result<std::unique_lock<std::timed_mutex>> EngineImpl::lock_flush(const LiveInodePtr& live) {
+  KVSYNCFS_ASSIGN(auto lock, lock_flush_mutex(*live));
+  KVSYNCFS_TRY(settle_flush(live));
   return lock;
 }
 
@@ -182,8 +189,7 @@ std::vector<LiveInodePtr> EngineImpl::take_dirty(std::uint64_t dirty_since_ns) {
 
 /// Without a session what is appended could not be committed.
 Status EngineImpl::may_flush() const {
-  if (!cluster_ || !cluster_->session.is_out()) return {};
-  return Error(Code::kTimeout, "this node has no session, and is to join again");
+  return cluster_ && cluster_->session.is_out() ? Status(no_session()) : Status{};
 }
 
 Status EngineImpl::flush_older_than(std::uint64_t dirty_since_ns) {
@@ -211,7 +217,7 @@ Status EngineImpl::flush_everything() {
   // What comes to be dirty from now on is not waited for: writers would keep this going.
   KVSYNCFS_TRY(flush_older_than(clock_.boot_ns()));
   for (const LiveInodePtr& live : live_.all()) {
-    KVSYNCFS_ASSIGN(const auto others_are_done, lock_flush(*live));
+    KVSYNCFS_ASSIGN(const auto others_are_done, lock_flush(live));
   }
   return alive();
 }
@@ -220,17 +226,6 @@ void EngineImpl::list_again(const std::vector<LiveInodePtr>& group) {
   std::lock_guard lock(dirty_mutex_);
   for (const LiveInodePtr& live : group) dirty_list_.emplace_front(0, live);
   buffer_room_.notify_all();
-}
-
-/// The log had no room for a flush, or not in time: its bytes are dirty again.
-void EngineImpl::take_back(const std::vector<LiveInodePtr>& group) {
-  for (const LiveInodePtr& live : group) {
-    std::unique_lock lock(live->mutex);
-    live->dirty.absorb_older(live->flushing);
-    live->dirty_since_ns = live->flushing_since_ns.exchange(0);
-    note_dirty(live);
-    settle(*live);
-  }
 }
 
 /// A commit inside the store that only took too long, or holders that are away, fail nothing for
@@ -242,50 +237,43 @@ Status EngineImpl::append_failed(const Error& error) {
 
 Status EngineImpl::flush_group(const std::vector<LiveInodePtr>& group) {
   KVSYNCFS_TRY(alive());
+  Status may{};
+  for (std::size_t i = 0; i < group.size() && may; ++i) may = settle_flush(group[i]);
+  UnreferencedAppends::Hold unreferenced(unreferenced_);
+  const std::optional<Incarnation> own = cluster_ ? std::optional(session()) : std::nullopt;
+  if (may && own == Incarnation{}) may = no_session();
+  if (!may) {
+    list_again(group);
+    return may;
+  }
   std::vector<Snapshot> snapshots = freeze_dirty(group);
   const std::vector<Run> runs = collect_runs(group);
   std::vector<Bytes> bytes;
   bytes.reserve(runs.size());
   for (const Run& run : runs) bytes.push_back(run.bytes);
-  UnreferencedAppends::Hold unreferenced(unreferenced_);
   auto placed = runs.empty() ? Result<std::vector<Placed>>(std::vector<Placed>{})
                              : store_->append(Stream::kUser, bytes);
-  Status flushed;
+  SentFlushPtr flush;
+  FlushOutcome outcome{SentFlush::Fate::kRefused, {}};
   if (placed) {
     add_extents(snapshots, runs, *placed);
-    flushed = commit_flush(flush_transactions(group, snapshots));
+    flush = std::make_shared<SentFlush>(flush_transactions(group, snapshots),
+                                        std::move(unreferenced), own);
   } else {
-    flushed = append_failed(placed.error());
-  }
-  unreferenced.end();
-  if (!flushed) {
-    // Where the engine has failed the bytes stay in `flushing`: reads still see them.
-    if (alive()) take_back(group);
-    return flushed;
+    outcome.status = append_failed(placed.error());
   }
   for (std::size_t i = 0; i < group.size(); ++i) {
-    LiveInode& live = *group[i];
-    std::unique_lock lock(live.mutex);
-    live.flushing.clear();
-    live.flushing_since_ns = 0;
-    if (live.mtime == snapshots[i].mtime) live.mtime.reset();
-    settle(live);
+    std::unique_lock lock(group[i]->mutex);
+    group[i]->sent = flush;
+    group[i]->sent_mtime = snapshots[i].mtime;
   }
+  if (flush) outcome = drive_flush(flush, deadline());
+  // Where the engine has failed the bytes stay in `flushing`: reads still see them.
+  if (alive())
+    for (const LiveInodePtr& live : group) take_outcome(live, outcome.fate);
+  KVSYNCFS_TRY(std::move(outcome.status));
   counts_.flushes.fetch_add(1, std::memory_order_relaxed);
   follow_reservations();
-  return {};
-}
-
-Status EngineImpl::commit_flush(std::vector<Transaction> transactions) {
-  for (Transaction& transaction : transactions) {
-    if (transaction.commands.empty()) break;
-    std::vector<InodeId> inodes;
-    for (const Command& c : transaction.commands)
-      inodes.push_back(std::get<WriteExtentsCommand>(c).inode);
-    KVSYNCFS_ASSIGN(const auto results, commit(std::move(transaction)));
-    for (std::size_t i = 0; i < inodes.size(); ++i)
-      KVSYNCFS_TRY(bytes_committed(inodes[i], results[i].status));
-  }
   return {};
 }
 
@@ -345,7 +333,7 @@ Status EngineImpl::commit_late_bytes(const LiveInodePtr& live,
 }
 
 Status EngineImpl::commit_dirty(const LiveInodePtr& live) {
-  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
+  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(live));
   return commit_dirty_locked(live);
 }
 

@@ -2,7 +2,7 @@
 // does (engine.cc opens and wires, engine_names.cc, engine_data.cc, engine_flush.cc, ...).
 //
 // Locks, outermost first: checkpoint_mutex_ or clean_mutex_ (never both) · LiveInode::flush_mutex
-// (by inode id) · LiveInode::mutex · the log's append lock · leaf mutexes of
+// (by inode id) · SentFlush::mutex · LiveInode::mutex · the log's append lock · leaf mutexes of
 // this class, of the tier and of the store. No LiveInode lock is held while waiting for space or
 // for a checkpoint.
 #pragma once
@@ -25,6 +25,7 @@
 #include "engine/local_misses.h"
 #include "engine/log/local_log.h"
 #include "engine/policy/readahead.h"
+#include "engine/sent_flush.h"
 #include "engine/store/ballast.h"
 #include "engine/store/segment_store.h"
 #include "engine/tier/extent_cache.h"
@@ -143,6 +144,8 @@ class EngineImpl final : public Engine {
   /// Of that session of this node or of none, if one is given.
   Result<std::vector<CommandResult>> commit(Transaction transaction,
                                             std::optional<Incarnation> session = {});
+  /// The error of a commit: where it does not pass, the engine fails.
+  Error commit_failed(const Error& error);
   /// The command's own error is returned as such.
   Result<CommandResult> commit_one(Command command, std::optional<Incarnation> session = {});
   Status
@@ -278,7 +281,9 @@ class EngineImpl final : public Engine {
   Status read_page(SegmentId segment, std::uint64_t page, std::size_t offset, MutableBytes out,
                    std::uint32_t pages_needed);
   Result<std::vector<Extent>> extents_of(InodeId inode, std::uint64_t offset, std::uint64_t length);
-  static void overlay_attributes(LiveInode& live, Inode& attributes);  ///< its mutex is held
+  /// `on_way` as it was before the look at the catalog. Its mutex is held.
+  static void overlay_attributes(LiveInode& live, const LiveInode::OnWay& on_way,
+                                 Inode& attributes);
 
   // engine_flush.cc
   /// Bytes of a file that die when new ones come.
@@ -298,11 +303,13 @@ class EngineImpl final : public Engine {
   /// held.
   void settle(LiveInode& live);
   /// Its flush_mutex. Errors: kTimeout.
-  Result<std::unique_lock<std::timed_mutex>> lock_flush(LiveInode& live) const;
+  Result<std::unique_lock<std::timed_mutex>> lock_flush_mutex(LiveInode& live) const;
+  /// The same, while no flush of it is on its way. Errors: also those of settle_flush().
+  Result<std::unique_lock<std::timed_mutex>> lock_flush(const LiveInodePtr& live);
   /// Dirty bytes of all of them into segments and one transaction. Their flush_mutexes are held.
+  /// Errors: kTimeout also where it is not known what became of it, or of the last one: nothing
+  /// else is flushed of them before that is known.
   Status flush_group(const std::vector<LiveInodePtr>& group);
-  Status commit_flush(std::vector<Transaction> transactions);
-  void take_back(const std::vector<LiveInodePtr>& group);
   /// What take_dirty() took is in the list again, as the oldest.
   void list_again(const std::vector<LiveInodePtr>& group);
   Status append_failed(const Error& error);  ///< of the store
@@ -324,6 +331,22 @@ class EngineImpl final : public Engine {
   std::uint64_t dirty_age_ns() const;
   bool has_room_for(std::uint64_t bytes) const;  ///< now, as the disk was at the last look
   std::uint64_t occupied_bytes() const;          ///< live, reserved by fallocate and on its way
+
+  // engine_sent_flush.cc
+  struct FlushOutcome {
+    SentFlush::Fate fate;
+    Status status;
+  };
+  /// Until its fate is decided, or an error.
+  FlushOutcome drive_flush(const SentFlushPtr& flush, const Deadline& until);
+  Status commit_next(SentFlush& flush, const Deadline& until);  ///< one step; its mutex is held
+  Result<std::vector<CommandResult>> send_next(SentFlush& flush, const Deadline& until);
+  void learn_fate(SentFlush& flush);  ///< its mutex is held
+  /// Of all flushes of former sessions, before the next one serves.
+  Status learn_fates();
+  /// Its flush_mutex is held. Errors: what became of its last flush is not known, or not to all.
+  Status settle_flush(const LiveInodePtr& live);
+  void take_outcome(const LiveInodePtr& live, SentFlush::Fate fate);  ///< its flush_mutex is held
 
   // engine_names.cc
   Status commit_source_of_replace(InodeId old_parent, std::string_view old_name, InodeId new_parent,
@@ -412,6 +435,7 @@ class EngineImpl final : public Engine {
   Readahead readahead_;
   BufferPool frames_{kPageSize};                              // of the write buffer
   BufferPool chunks_{Readahead::kChunkPagesMax * kPageSize};  // of misses
+  UnreferencedAppends unreferenced_;                          // ended by what the live inodes have
   LiveInodeTable live_;
   std::unique_ptr<SharedLog> log_;         // its hook and applier use the others
   std::unique_ptr<ClusterParts> cluster_;  // last of the rooms; null on a lone node
@@ -455,7 +479,6 @@ class EngineImpl final : public Engine {
   mutable std::mutex whole_mutex_;
   std::timed_mutex checkpoint_mutex_;
   std::timed_mutex clean_mutex_;
-  UnreferencedAppends unreferenced_;
   std::unordered_set<SegmentId> damaged_segments_;           // under clean_mutex_
   std::vector<SegmentId> dropped_segments_;                  // under clean_mutex_; their files stay
   std::uint64_t last_sync_ns_ = 0, last_checkpoint_ns_ = 0;  // background thread only

@@ -132,7 +132,7 @@ Status EngineImpl::create_value(InodeId parent, std::string_view name, Bytes val
 /// inode's lock keeps readers out between them.
 Status EngineImpl::replace_value(InodeId inode, Bytes value, std::uint64_t space) {
   const LiveUse live(live_, inode);
-  const auto no_flush = lock_flush(*live);
+  const auto no_flush = lock_flush(live.pointer());
   if (!no_flush) {
     store_->unreserve(space);
     return no_flush.error();
@@ -157,7 +157,7 @@ Result<std::string> EngineImpl::get(std::string_view key) {
     std::optional<LiveUse> live;
     std::unique_lock<std::timed_mutex> no_change;
     if (attempt > 1) {
-      KVSYNCFS_ASSIGN(no_change, lock_flush(*live.emplace(live_, inode)));
+      KVSYNCFS_ASSIGN(no_change, lock_flush(live.emplace(live_, inode).pointer()));
     }
     auto value = read_value(inode);
     if (value || !lost_race(value.error()) || attempt == kAttemptsMax) return value;

@@ -88,9 +88,9 @@ void EngineImpl::lock(std::uint64_t request, const LockRange& range, LockType ty
   if (!may) return waits.returned(request, may);
   if (waits.owes(range.inode, range.kind, range.owner))
     return waits.returned(request, Error(Code::kTimeout, "an earlier lock is not given back yet"));
-  const auto sent =
-      cluster_->session.commit(Transaction{{command}}, asked,
-                               [&](std::uint64_t number) { waits.numbered(request, number); });
+  const auto sent = cluster_->session.commit(
+      Transaction{{command}},
+      {asked, [&](std::uint64_t number) { waits.numbered(request, number); }, {}});
   const Status status = !sent ? Status(sent.error()) : sent->front().status;
   waits.returned(request, status);
 }

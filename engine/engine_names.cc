@@ -171,7 +171,7 @@ Status EngineImpl::reclaim(std::span<const InodeId> inodes) {
 Status EngineImpl::drop_dirty_bytes(InodeId inode) {
   const LiveInodePtr live = live_.find(inode);
   if (!live) return {};
-  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
+  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(live));
   std::unique_lock lock(live->mutex);
   live->gone = true;
   live->dirty.clear();

@@ -135,6 +135,7 @@ Status EngineImpl::rejoin() {
   KVSYNCFS_TRY(cluster_->session.rejoin({incarnation}));
   cluster_->lock_waits.session_ended();
   KVSYNCFS_TRY(note_lost_files());
+  KVSYNCFS_TRY(learn_fates());
   KVSYNCFS_TRY(let_go_segments());
   KVSYNCFS_TRY(drop_lost_bytes());
   cluster_->served = {incarnation};
@@ -189,9 +190,9 @@ Status EngineImpl::drop_lost_bytes() {
 }
 
 Status EngineImpl::drop_lost_bytes(LiveInode& live, bool always) {
-  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(live));
+  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush_mutex(live));
   std::unique_lock lock(live.mutex);
-  if (live.clean() || !(always || live.overtaken)) return {};
+  if (live.is_empty() || !(always || live.overtaken)) return {};
   const std::uint64_t pages = live.dirty.page_count() + live.flushing.page_count();
   live.dirty.clear();
   live.flushing.clear();

@@ -46,7 +46,9 @@ class ExtentWalk {
 class DataWalk {
  public:
   DataWalk(const LiveInode* live, ExtentWalk extents)
-      : live_(live), extents_(std::move(extents)) {}
+      : live_(live),
+        has_flushing_(live != nullptr && live->on_way().has_flushing),
+        extents_(std::move(extents)) {}
 
   /// The first run of bytes of one layer that ends after `offset`, which never goes back; of those
   /// that cover it, the one that goes furthest.
@@ -60,7 +62,8 @@ class DataWalk {
     };
     if (live_) {
       if (const auto range = live_->dirty.next_range(offset)) take(*range);
-      if (const auto range = live_->flushing.next_range(offset)) take(*range);
+      const auto flushing = live_->flushing.next_range(offset);
+      if (has_flushing_ && flushing) take(*flushing);
     }
     KVSYNCFS_ASSIGN(const auto extent, extents_.next(offset));
     if (extent) take({extent->file_offset, extent->file_end()});
@@ -69,6 +72,7 @@ class DataWalk {
 
  private:
   const LiveInode* live_;
+  const bool has_flushing_;
   ExtentWalk extents_;
 };
 

@@ -110,7 +110,7 @@ Result<Inode> EngineImpl::set_attributes(InodeId inode, const AttributeChange& c
   } else {
     const LiveUse live(live_, inode);
     // A flush under way would bring its older time after this one.
-    KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
+    KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(live.pointer()));
     std::unique_lock lock(live->mutex);
     if (change.size) KVSYNCFS_TRY(load_size(*live));
     if (change.size && !command.mtime) command.mtime = command.time;
@@ -145,7 +145,7 @@ Status EngineImpl::allocate(InodeId inode, std::uint64_t offset, std::uint64_t l
     KVSYNCFS_TRY(reserve_space(length, length, {inode, offset, length}));
     store_->unreserve(length);
   }
-  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(*live));
+  KVSYNCFS_ASSIGN(const auto no_flush, lock_flush(live.pointer()));
   // What is dropped below may have made the file longer: the catalog must know that first. The
   // second step takes what was written since the first.
   if (!keeps_bytes) KVSYNCFS_TRY(commit_dirty_locked(live.pointer()));

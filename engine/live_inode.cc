@@ -1,6 +1,20 @@
 #include "engine/live_inode.h"
 
+#include <algorithm>
+
+#include "engine/sent_flush.h"
+
 namespace kvsyncfs {
+
+LiveInode::OnWay LiveInode::on_way() const {
+  const bool has_landed = sent && *sent->has_landed;
+  OnWay found{!has_landed, dirty.end(), dirty.page_count(), mtime};
+  if (has_landed && mtime == sent_mtime) found.mtime.reset();
+  if (has_landed) return found;
+  found.end = std::max(found.end, flushing.end());
+  found.pages += flushing.page_count();
+  return found;
+}
 
 LiveInodePtr LiveInodeTable::find(InodeId inode) {
   Shard& s = shard(inode);

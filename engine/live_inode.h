@@ -2,7 +2,6 @@
 // kernel or a program retains, and the write-buffer state of those that have bytes in flight.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -20,9 +19,12 @@
 
 namespace kvsyncfs {
 
+struct SentFlush;
+
 /// One inode with bytes on their way. Two layers: `dirty` takes writes, `flushing` is what a flush
-/// is writing to a segment right now (frozen, still read from). Lock order: flush_mutex, then
-/// mutex; of several inodes in order of their ids.
+/// is writing to a segment right now (frozen, still read from), or has sent to the log without
+/// knowing yet what became of it. Lock order: flush_mutex, then mutex; of several inodes in order
+/// of their ids.
 struct LiveInode {
   LiveInode(InodeId inode, BufferPool& pool) : id(inode), dirty(pool), flushing(pool) {}
 
@@ -44,12 +46,24 @@ struct LiveInode {
   /// Boot times of the oldest byte of `dirty` and of `flushing`; 0: none. For counters.
   std::atomic<std::uint64_t> dirty_since_ns = 0, flushing_since_ns = 0;
   DirtyPages dirty, flushing;
+  /// The flush that is not done yet; null: there is none, and `flushing` is empty unless the engine
+  /// has failed. Shared with the other inodes of the flush. Changed under both mutexes.
+  std::shared_ptr<SentFlush> sent;
+  std::optional<Timestamp> sent_mtime;  ///< what it carries
 
-  /// Where its bytes on their way end.
-  std::uint64_t end_of_bytes() const { return std::max(dirty.end(), flushing.end()); }
+  /// What waits, beyond what the catalog has. To be asked before the catalog is: meanwhile it may
+  /// come there, and others change it then.
+  struct OnWay {
+    bool has_flushing;  ///< reads take the bytes from there
+    std::uint64_t end;  ///< of its bytes
+    std::uint64_t pages;
+    std::optional<Timestamp> mtime;
+  };
+  OnWay on_way() const;
   /// Without its mutex: some are on their way, or were a moment ago.
   bool has_bytes() const { return counted_bytes != 0; }
-  bool clean() const { return dirty.empty() && flushing.empty() && !mtime; }
+  bool is_empty() const { return dirty.empty() && flushing.empty() && !mtime; }
+  bool clean() const { return is_empty() && !sent; }
 };
 
 using LiveInodePtr =

@@ -16,7 +16,23 @@ Error without_fence(const Error& error) {
   return error.code == Code::kFenced ? Error(Code::kTimeout, error.detail) : error;
 }
 
+/// What was on its way then may be in the log as well.
+bool ends_log(const Error& error) {
+  return error.code == Code::kFenced || error.code == Code::kCorrupt ||
+         error.code == Code::kStale || error.code == Code::kShutdown;
+}
+
 }  // namespace
+
+struct NodeSession::Sent {
+  SentId id;
+  EtcdLog::Ticket ticket;
+  LandedFlag flag;
+  // Under sent_mutex_; results, once they are there, stay.
+  bool is_dropped = false;  ///< by the log
+  Position position;
+  std::optional<Result<std::vector<CommandResult>>> results;
+};
 
 NodeSession::NodeSession(const ClusterSeams& seams, EtcdLog& log, Catalog& catalog, Clock& clock,
                          std::uint64_t timeout_ns)
@@ -61,36 +77,41 @@ Status NodeSession::rejoin(Incarnation incarnation) {
     std::lock_guard order(order_mutex_);
     incarnation_ = incarnation.value;
     request_ = 0;
+    std::lock_guard lock(sent_mutex_);
+    sent_.clear();  // all that came to the log of the former session was applied
   }
   acknowledger_.begin(incarnation);
   return join();
 }
 
 /// The number and the place in the queue are taken together: apply drops a number below the last.
-Result<EtcdLog::Ticket> NodeSession::submit(Transaction& transaction,
-                                            std::optional<Incarnation> wanted, const SlotPtr& slot,
-                                            const Numbered& numbered, const Deadline& until) {
+Result<NodeSession::SentPtr> NodeSession::send(Transaction& transaction, const Deadline& until,
+                                               const SendOptions& options) {
+  const auto sent = std::make_shared<Sent>();
+  sent->flag = options.has_landed;
   std::mutex mutex;
   std::condition_variable never;
   for (;;) {
     {
       std::lock_guard order(order_mutex_);
-      if (is_out() || wanted.value_or(incarnation()) != incarnation())
-        return Error(Code::kFenced, "this node's session has ended");
+      if (is_out() || options.wanted.value_or(incarnation()) != incarnation())
+        return Error(Code::kTimeout, "this node's session has ended");
+      sent->id = {incarnation(), request_ + 1};
       transaction.origin = Origin{node_, incarnation(), request_ + 1};
       {
-        std::lock_guard lock(slots_mutex_);
-        slots_[request_ + 1] = slot;
+        std::lock_guard lock(sent_mutex_);
+        sent_[sent->id] = sent;
       }
-      if (numbered) numbered(request_ + 1);
+      if (options.numbered) options.numbered(request_ + 1);
       auto ticket = log_.submit(encode(transaction));
       if (ticket) {
         ++request_;
-        return ticket;
+        sent->ticket = std::move(*ticket);
+        return sent;
       }
-      std::lock_guard lock(slots_mutex_);
-      slots_.erase(request_ + 1);
-      if (ticket.error().code != Code::kBusy) return ticket;
+      std::lock_guard lock(sent_mutex_);
+      sent_.erase(sent->id);
+      if (ticket.error().code != Code::kBusy) return without_fence(ticket.error());
     }
     // The queue is full: somebody has to send it.
     static_cast<void>(log_.run_append());
@@ -100,38 +121,77 @@ Result<EtcdLog::Ticket> NodeSession::submit(Transaction& transaction,
   }
 }
 
-void NodeSession::forget(std::uint64_t request, const SlotPtr& slot) {
-  std::lock_guard lock(slots_mutex_);
-  const auto found = slots_.find(request);
-  if (found != slots_.end() && found->second == slot) slots_.erase(found);
+Result<std::vector<CommandResult>> NodeSession::finish(Sent& sent, const Deadline& until) {
+  if (!has_landed(sent)) {
+    const auto position = log_.wait(sent.ticket, until.end_ns());
+    assert((!position || has_landed(sent)) && "an append returns after apply");
+    if (!position && !has_landed(sent)) {
+      if (!ends_log(position.error())) note_dropped(sent);
+      return without_fence(position.error());
+    }
+  }
+  if (sent.id.first == incarnation())
+    KVSYNCFS_TRY(acknowledgements_.wait(
+        sent.position, node_, [this] { return catalog_.sessions(); }, until));
+  else
+    KVSYNCFS_TRY(commit_until(Transaction{{HoldOrphansCommand{}}}, until, {}));
+  return *sent.results;
+}
+
+bool NodeSession::has_landed(const Sent& sent) const {
+  std::lock_guard lock(sent_mutex_);
+  return sent.results.has_value();
+}
+
+/// If the log has dropped it; else it is still on its way.
+void NodeSession::note_dropped(Sent& sent) {
+  const auto result = log_.take(sent.ticket);
+  if (!result || *result || ends_log(result->error())) return;
+  std::lock_guard lock(sent_mutex_);
+  sent.is_dropped = true;
+  sent_.erase(sent.id);
+}
+
+/// In this order: what the session sent was applied, if ever, before the catalog showed its end.
+NodeSession::Fate NodeSession::fate(const Sent& sent) const {
+  const auto sessions = catalog_.sessions();
+  const auto own = sessions.find(node_);
+  const Incarnation its = sent.id.first;
+  const bool has_ended = own != sessions.end() && own->second.incarnation >= its &&
+                         (own->second.incarnation > its || !own->second.lives());
+  std::lock_guard lock(sent_mutex_);
+  if (sent.results) return Fate::kLanded;
+  return has_ended || sent.is_dropped ? Fate::kRefused : Fate::kUnknown;
 }
 
 Result<std::vector<CommandResult>> NodeSession::commit(Transaction transaction,
-                                                       std::optional<Incarnation> wanted,
-                                                       const Numbered& numbered) {
-  const Deadline until(clock_, timeout_ns_);
-  const auto slot = std::make_shared<Slot>();
-  const auto ticket = submit(transaction, wanted, slot, numbered, until);
-  if (!ticket) return without_fence(ticket.error());
-  const auto position = log_.wait(*ticket, clock_.boot_ns() + timeout_ns_);
-  forget(transaction.origin->request, slot);
-  if (!position) return without_fence(position.error());
-  assert(slot->results && "an append returns after apply");
-  KVSYNCFS_TRY(acknowledgements_.wait(
-      *position, node_, [this] { return catalog_.sessions(); }, until));
-  return std::move(*slot->results);
+                                                       const SendOptions& options) {
+  return commit_until(std::move(transaction), Deadline(clock_, timeout_ns_), options);
+}
+
+Result<std::vector<CommandResult>> NodeSession::commit_until(Transaction transaction,
+                                                             const Deadline& until,
+                                                             const SendOptions& options) {
+  KVSYNCFS_ASSIGN(const SentPtr sent, send(transaction, until, options));
+  return finish(*sent, until);
+}
+
+void NodeSession::note_landed(const SentId& id, Position position,
+                              Result<std::vector<CommandResult>> results) {
+  std::lock_guard lock(sent_mutex_);
+  const auto found = sent_.extract(id);
+  const SentPtr sent = found.empty() ? nullptr : found.mapped().lock();
+  if (!sent) return;
+  sent->position = position;
+  sent->results.emplace(std::move(results));
+  if (sent->flag) *sent->flag = true;
 }
 
 void NodeSession::applied(Position position, const Transaction& transaction,
                           Result<std::vector<CommandResult>> results) {
   const auto& origin = transaction.origin;
-  if (origin && origin->node == node_) {
-    if (origin->incarnation != incarnation()) return;
-    std::lock_guard lock(slots_mutex_);
-    if (const auto waiting = slots_.find(origin->request); waiting != slots_.end())
-      waiting->second->results.emplace(std::move(results));
-    return;
-  }
+  if (origin && origin->node == node_)
+    return note_landed({origin->incarnation, origin->request}, position, std::move(results));
   if (origin)
     due_([this, from = *origin, position] {
       acknowledger_.owe(from.node, from.incarnation, position);

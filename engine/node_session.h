@@ -4,13 +4,16 @@
 //
 // A change returns when it is applied here and every session that lived at its position has
 // acknowledged it or has ended. Thread: any, save where said. Locks: order_mutex_ over the
-// numbering and queueing of one request; slots_mutex_ is a leaf.
+// numbering and queueing of one request; sent_mutex_ is a leaf.
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/catalog/catalog.h"
@@ -41,15 +44,40 @@ class NodeSession {
   /// Of the present session, or of the last.
   Incarnation incarnation() const { return {incarnation_.load()}; }
 
-  /// Errors: those of EtcdLog::append but kFenced; kTimeout also where an acknowledgement is
-  /// missing (the change has happened then), where the session ended meanwhile (it may have
-  /// happened), while the node is out, and where another session than `wanted` is lived by now.
-  /// `numbered` is told the request's number before it is queued, perhaps several times; it calls
-  /// nothing of the log.
+  /// A change on its way, and what is known of it. One thread at a time.
+  struct Sent;
+  using SentPtr = std::shared_ptr<Sent>;  // shared: the log's applier looks it up
+  enum class Fate {
+    kUnknown,  ///< it may be in the log, or come there
+    kLanded,   ///< it was applied here
+    kRefused,  ///< it is not in the log, and never will be
+  };
+  /// Told the request's number before it is queued, perhaps several times; calls nothing of the
+  /// log.
   using Numbered = std::function<void(std::uint64_t request)>;
+  /// Set by the log's applier when the change was applied, before what follows it is.
+  using LandedFlag = std::shared_ptr<std::atomic<bool>>;
+  struct SendOptions {
+    std::optional<Incarnation> wanted;  ///< only in this session; none: in the present one
+    Numbered numbered;
+    LandedFlag has_landed;
+  };
+
+  /// Gives the transaction its number and queues it: what is sent later comes later in the log.
+  /// Errors, with none of which anything was sent: those of EtcdLog::submit but kFenced; kTimeout
+  /// also while the node is out, and where another session than the wanted one is lived by now.
+  Result<SentPtr> send(Transaction& transaction, const Deadline& until, const SendOptions& options);
+  /// Waits until the change was applied and acknowledged. Where it is of a former session, an empty
+  /// one of the present session is acknowledged in its place. After an error it may be called
+  /// again, as long as fate() is not kRefused. Errors: those of EtcdLog::wait but kFenced; kTimeout
+  /// also where an acknowledgement is missing, and where the session ended meanwhile.
+  Result<std::vector<CommandResult>> finish(Sent& sent, const Deadline& until);
+  /// In a session after its own it is not kUnknown.
+  Fate fate(const Sent& sent) const;
+
+  /// Both in one. Errors: those of both; what became of the change is not said.
   Result<std::vector<CommandResult>> commit(Transaction transaction,
-                                            std::optional<Incarnation> wanted = {},
-                                            const Numbered& numbered = {});
+                                            const SendOptions& options = {});
 
   /// What an acknowledgement has to wait for: calls `then` when it is due, in the order of the
   /// calls. Before join().
@@ -93,15 +121,13 @@ class NodeSession {
   Status leave();
 
  private:
-  struct Slot {
-    std::optional<Result<std::vector<CommandResult>>> results;
-  };
-  using SlotPtr = std::shared_ptr<Slot>;
+  using SentId = std::pair<Incarnation, std::uint64_t>;  // and the request's number
 
-  Result<EtcdLog::Ticket> submit(Transaction& transaction, std::optional<Incarnation> wanted,
-                                 const SlotPtr& slot, const Numbered& numbered,
-                                 const Deadline& until);
-  void forget(std::uint64_t request, const SlotPtr& slot);
+  Result<std::vector<CommandResult>> commit_until(Transaction transaction, const Deadline& until,
+                                                  const SendOptions& options);
+  bool has_landed(const Sent& sent) const;
+  void note_dropped(Sent& sent);
+  void note_landed(const SentId& id, Position position, Result<std::vector<CommandResult>> results);
   static std::string end_entry(NodeId node, Incarnation incarnation);
 
   EtcdLog& log_;
@@ -116,9 +142,8 @@ class NodeSession {
   std::atomic<std::uint64_t> out_ns_ = 0;  // since when it is out; 0: it is not
   std::mutex order_mutex_;
   std::uint64_t request_ = 0;
-  std::mutex slots_mutex_;
-  /// By request, of those that wait; one of a former session may be there until the next's comes.
-  std::unordered_map<std::uint64_t, SlotPtr> slots_;
+  mutable std::mutex sent_mutex_;               // also over what the applier says of each
+  std::map<SentId, std::weak_ptr<Sent>> sent_;  // not known to be applied or dropped
 
   Acknowledgements acknowledgements_;
   Acknowledger acknowledger_;

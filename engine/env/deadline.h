@@ -21,6 +21,7 @@ class Deadline {
       : clock_(&clock), end_ns_(clock.boot_ns() + timeout_ns) {}
 
   bool is_over() const { return clock_->boot_ns() >= end_ns_; }
+  std::uint64_t end_ns() const { return end_ns_; }  ///< boot time
 
   /// Until `done` holds; false if the time was over before. `lock` is held again in both cases.
   template <typename Predicate>

@@ -107,7 +107,8 @@ class EtcdLog : public SharedLog {
   virtual std::uint64_t run_append() = 0;
 
   /// Drives the ticket's entry until it is applied here, as append() does; at the deadline (boot
-  /// time) it leaves the queue, or stays under way. Errors: those of append.
+  /// time) it leaves the queue, or stays under way: then take() gives nothing, and wait() may be
+  /// called again. Errors: those of append.
   virtual Result<Position> wait(const Ticket& ticket, std::uint64_t deadline_ns) = 0;
 
   /// Appends `entry` on condition that this session has ended: its lease is gone or its node began

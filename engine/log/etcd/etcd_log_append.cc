@@ -87,6 +87,7 @@ Result<Position> EtcdLogImpl::wait(const Ticket& ticket, std::uint64_t deadline_
         if (queued != queue_.end()) {
           queue_bytes_ -= ticket->entry.size();
           queue_.erase(queued);
+          ticket->result.emplace(Error(Code::kTimeout, "append to the log"));
         }
         return Error(Code::kTimeout, "append to the log");
       }

@@ -16,6 +16,8 @@ constexpr std::uint64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
 constexpr std::uint64_t kMarginNs = kSecond;
 /// A call that brings bytes waits for another one's flush, for the holders and for the log.
 constexpr std::uint64_t kWaitsOfBytes = 3;
+/// What became of a lock is known at the latest when the session has ended.
+constexpr std::uint64_t kLockAnsweredNs = 18 * kSecond;
 
 /// A refusal that changed nothing, and always comes to that.
 bool is_refusal(Code code) {
@@ -235,7 +237,7 @@ void ClusterWorld::lock_file(Client& client) {
   if (!given->is_answered)
     static_cast<void>(sim::wait(given.get(), sim::now_ns() + client.random.below(kSecond)));
   if (!given->is_answered) engine.cancel_lock(request);
-  const std::uint64_t until_ns = sim::now_ns() + 3 * cluster_.timeout_ns;
+  const std::uint64_t until_ns = sim::now_ns() + kLockAnsweredNs;
   while (!given->is_answered && !use->is_over() && sim::now_ns() < until_ns)
     static_cast<void>(sim::wait(given.get(), sim::now_ns() + 100 * kMillisecond));
   if (use->is_over()) return;

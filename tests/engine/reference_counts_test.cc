@@ -60,14 +60,14 @@ RC_GTEST_PROP(ReferenceCounts, CountsAsAMapDoes, ()) {
 
 TEST(LiveInodeTable, AnInodeThatTheKernelKnowsTakesEighteenBytesAndGivesThemBack) {
   constexpr std::uint64_t kInodes = 200'000;
-  constexpr std::size_t kBytesMax = 18;
+  constexpr std::size_t kBytesMax = 18, kOfTheAllocator = 4096;
   BufferPool pool(kPageSize);
   LiveInodeTable table(pool);
   const std::size_t before = heap_bytes();
   for (std::uint64_t n = 1; n <= kInodes; ++n) {
     table.retain(InodeId{n * 1024}, 1);
     if (n % 10'000 != 0) continue;
-    EXPECT_LE(heap_bytes() - before, n * kBytesMax) << n << " inodes";
+    EXPECT_LE(heap_bytes() - before, n * kBytesMax + kOfTheAllocator) << n << " inodes";
   }
   EXPECT_EQ(table.retained_count(), kInodes);
   for (std::uint64_t n = 1; n <= kInodes; ++n) EXPECT_TRUE(table.release(InodeId{n * 1024}, 1));

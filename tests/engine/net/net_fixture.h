@@ -202,8 +202,6 @@ inline AlignedBuffer noise(std::size_t size, unsigned seed = 1) {
   return buffer;
 }
 
-inline bool same(Bytes a, Bytes b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
-}
+inline bool same(Bytes a, Bytes b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
 }  // namespace kvsyncfs

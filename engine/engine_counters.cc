@@ -17,6 +17,8 @@ void EngineImpl::count_cluster(EngineCounters& counters) const {
   counters.pulled_pages = cluster_->segments.pulled_pages();
   counters.healed_bytes = cluster_->healed_bytes;
   counters.at_risk_segments = cluster_->at_risk;
+  // Read when somebody asks: a node does not keep count of what the others leave.
+  if (const auto orphans = catalog_->orphans()) counters.orphans = orphans->size();
   counters.members_up = cluster_->membership.map()->members.size();
   counters.unacknowledged = cluster_->session.unacknowledged();
   const TransportCounters net = cluster_->seams.transport.counters();

@@ -148,7 +148,7 @@ std::optional<HealJob> EngineImpl::next_heal_job() {
   if (!riskiest) return std::nullopt;
   if (riskiest->is_needed) {
     riskiest->target =
-        cluster_->segments.place_copy(cluster_->seams.node, riskiest->result.holders);
+        cluster_->segments.place_copy(riskiest->segment, riskiest->result.holders);
     if (riskiest->target.value == 0) {  // degraded() tells
       cluster_->heal_not_before_ns[riskiest->segment] = clock_.boot_ns() + kRetryNs / 10;
       return std::nullopt;

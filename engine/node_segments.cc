@@ -83,14 +83,10 @@ void NodeSegments::look_at_room() {
   others_are_full_ = others >= needed && roomy < needed;
 }
 
-NodeId NodeSegments::place_copy(NodeId owner, const std::vector<NodeId>& holders) {
+/// Each segment goes its own way: all nodes share the work of making the copies anew.
+NodeId NodeSegments::place_copy(SegmentId segment, const std::vector<NodeId>& holders) {
   const auto map = membership_.map();
-  auto all = candidates(*map);
-  std::erase_if(all, [&](const Candidate& c) {
-    return c.node != owner && std::find(holders.begin(), holders.end(), c.node) != holders.end();
-  });
-  const auto chosen = choose_holders(owner.value * kGroupsPerNode, all, 2, owner);
-  return chosen.size() == 2 ? chosen[1] : NodeId{};
+  return choose_new_holder(segment.value, candidates(*map), holders);
 }
 
 /// Right after the mount the other nodes are still being found: then it waits for them. Nobody

@@ -34,9 +34,8 @@ class NodeSegments {
   /// The command that opens the next segment of this node. Errors: kUnreachable (fewer nodes live
   /// than must hold it).
   Result<OpenPlacedSegmentCommand> place();
-  /// A node that may take a copy of a segment of `owner`'s and is none of `holders`; 0: there is
-  /// none.
-  NodeId place_copy(NodeId owner, const std::vector<NodeId>& holders);
+  /// A node that may take a copy of the segment and is none of `holders`; 0: there is none.
+  NodeId place_copy(SegmentId segment, const std::vector<NodeId>& holders);
   /// These get no new segments and no copies, this node's own new ones excepted.
   void set_draining(std::set<NodeId> nodes);
   /// Another holder can take new bytes, or none lives that could say no, as of the last

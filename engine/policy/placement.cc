@@ -71,4 +71,21 @@ std::vector<NodeId> choose_holders(std::uint64_t group, std::span<const Candidat
   return holders;
 }
 
+NodeId choose_new_holder(std::uint64_t group, std::span<const Candidate> candidates,
+                         std::span<const NodeId> holders) {
+  const auto holds = [&](const Candidate& candidate) {
+    return std::find(holders.begin(), holders.end(), candidate.node) != holders.end();
+  };
+  std::unordered_map<std::string_view, std::size_t> holders_in;  // of each rack
+  for (const Candidate& candidate : candidates)
+    if (holds(candidate)) ++holders_in[candidate.rack];
+  std::vector<Scored> others = by_score(group, candidates);
+  std::erase_if(others, [&](const Scored& other) { return holds(*other.candidate); });
+  for (Scored& other : others) other.round = holders_in[other.candidate->rack];
+  const auto best =  // the first of those
+      std::min_element(others.begin(), others.end(),
+                       [](const Scored& a, const Scored& b) { return a.round < b.round; });
+  return best == others.end() ? NodeId{} : best->candidate->node;
+}
+
 }  // namespace kvsyncfs

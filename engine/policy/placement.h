@@ -37,4 +37,10 @@ double placement_weight(std::uint64_t capacity_bytes, std::uint64_t free_bytes);
 std::vector<NodeId> choose_holders(std::uint64_t group, std::span<const Candidate> candidates,
                                    std::size_t replicas, NodeId owner);
 
+/// Who is to hold a copy more of what `holders` have: none of them; in a rack that has the fewest
+/// of them, the one of the highest score of the group. 0: there is nobody. What one node leaves
+/// behind so comes to all others, if each of its segments is a group. Requires as above.
+NodeId choose_new_holder(std::uint64_t group, std::span<const Candidate> candidates,
+                         std::span<const NodeId> holders);
+
 }  // namespace kvsyncfs

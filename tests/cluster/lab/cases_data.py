@@ -210,6 +210,8 @@ def removed_folder_and_fifo_live_while_they_are_used(c):
         put(two.path('nobodys'), b'x')
         os.unlink(two.path('nobodys'))
         wait_until(lambda: used() == 5, 20, 'the root and what is used')
+    for node in () if c.plain else (one, two):
+        wait_until(lambda n=node: counter(n.stat(), 'orphans') == 4, 20, 'a count of them')
     for fd in fds:
         equal(os.fstat(fd).st_nlink, 0, 'links')
         os.fchmod(fd, 0o700)
@@ -221,6 +223,7 @@ def removed_folder_and_fifo_live_while_they_are_used(c):
         os.close(fd)
     if not c.plain:
         wait_until(lambda: used() == 1, 20, 'the end of what was used')
+        wait_until(lambda: counter(one.stat(), 'orphans') == 0, 20, 'a count of none')
 
 
 @case(plain=True)

@@ -177,5 +177,37 @@ TEST(Placement, TheWeightIsTheCapacityUntilTheStoreIsFull) {
   EXPECT_EQ(placement_weight(0, 0), 0.0);
 }
 
+TEST(Placement, CopiesThatOneNodeMakesAnewAreSpreadOverAllOthers) {
+  const auto nodes = even_nodes(6);
+  std::map<NodeId, int> got;
+  constexpr int kSegments = 1000;
+  const NodeId holders[] = {{1}};
+  for (int i = 0; i < kSegments; ++i)  // ids as the log gives them
+    ++got[choose_new_holder(static_cast<std::uint64_t>(7 + 3 * i) * 1024, nodes, holders)];
+  EXPECT_EQ(got.size(), 5u);
+  EXPECT_FALSE(got.contains({1}));
+  for (const auto& [node, count] : got) EXPECT_NEAR(count, kSegments / 5, 60) << node.value;
+}
+
+RC_GTEST_PROP(Placement, ANewHolderIsInARackThatHasTheFewestOfThem, ()) {
+  const auto nodes = any_nodes();
+  const auto replicas = *rc::gen::inRange<std::size_t>(1, 6);
+  const auto group = *rc::gen::arbitrary<std::uint64_t>();
+  const auto holders = choose_holders(group, nodes, replicas, nodes.front().node);
+  const NodeId chosen = choose_new_holder(group + 1, nodes, holders);
+  std::map<std::string_view, std::size_t> holders_in;
+  for (const Candidate& node : nodes) holders_in[node.rack] += as_set(holders).contains(node.node);
+  std::size_t fewest = 100;
+  for (const Candidate& node : nodes)
+    if (node.weight > 0 && !as_set(holders).contains(node.node))
+      fewest = std::min(fewest, holders_in[node.rack]);
+  RC_ASSERT((chosen == NodeId{}) == (fewest == 100));
+  for (const Candidate& node : nodes) {
+    if (node.node != chosen) continue;
+    RC_ASSERT(holders_in[node.rack] == fewest);
+    RC_ASSERT(node.weight > 0 && !as_set(holders).contains(chosen));
+  }
+}
+
 }  // namespace
 }  // namespace kvsyncfs

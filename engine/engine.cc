@@ -182,10 +182,14 @@ Status EngineImpl::start_store() {
 }
 
 /// An open segment's length: the log was written after these bytes were durable, so that a bad page
-/// below it is damage and not a torn write.
+/// below it is damage and not a torn write. What a saved catalog refers to counts as well.
 Result<std::uint64_t> EngineImpl::referenced_end(SegmentId segment) {
   constexpr std::size_t kChunk = 4096;
-  for (std::uint64_t end = 0;;) {
+  std::uint64_t held = 0;
+  for (const auto& [name, hold] : catalog_->holds())
+    for (const HoldRecord::End& end : hold.ends)
+      if (end.segment == segment) held = std::max(held, end.bytes);
+  for (std::uint64_t end = held;;) {
     KVSYNCFS_ASSIGN(const auto extents, catalog_->segment_extents(segment, end, kChunk));
     if (extents.empty()) return end;
     const std::uint64_t before = end;

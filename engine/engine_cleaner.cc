@@ -39,9 +39,10 @@ Result<bool> EngineImpl::clean_one(double dead_share_min) {
 }
 
 /// The sealed segment with the best ratio of space freed times age to bytes moved; kNoSegment if
-/// none has that share of dead bytes. Age is rank by id: ids grow with time.
+/// none that may go has that share of dead bytes. Age is rank by id: ids grow with time.
 Result<SegmentId> EngineImpl::pick_victim(double dead_share_min, bool* empty) {
   KVSYNCFS_ASSIGN(const auto segments, catalog_->segments());
+  const Holds holds = catalog_->holds();
   SegmentId best = kNoSegment;
   double best_score = 0;
   std::size_t rank = 0;
@@ -49,6 +50,7 @@ Result<SegmentId> EngineImpl::pick_victim(double dead_share_min, bool* empty) {
     ++rank;
     if (record.state != SegmentState::kSealed || damaged_segments_.contains(id)) continue;
     if (cluster_ && record.owner != options_.cluster->node) continue;
+    if (is_kept(holds, id)) continue;  // moving its bytes would give nothing back
     if (record.live_bytes == 0) {
       *empty = true;
       return id;

@@ -30,6 +30,8 @@ Status run_command(CommandRun& run, const SealSegmentCommand& c);
 Status run_command(CommandRun& run, const DeleteSegmentCommand& c);
 Status run_command(CommandRun& run, const OpenPlacedSegmentCommand& c);
 Status run_command(CommandRun& run, const SetHoldersCommand& c);
+Status run_command(CommandRun& run, const HoldSegmentsCommand& c);
+Status run_command(CommandRun& run, const ReleaseHoldCommand& c);
 // apply_sessions.cc
 Status run_command(CommandRun& run, const JoinCommand& c);
 Status run_command(CommandRun& run, const EndCommand& c);

@@ -16,6 +16,7 @@
 //   r <segment> <segment offset> <ino> <file offset>   reverse of e (not for reserved extents):
 //   length s <segment>                              segment record o <ino> orphan
 //   n <node>                                 the node's last session
+//   h <name>                                 what keeps the segments of a saved catalog
 //   l <ino> <kind>                           locks held and waited for
 //   k <session> <ino> <kind>                 tables of locks with something of the session
 //   w <session> <owner> <wait>               waits for POSIX locks: ino
@@ -163,6 +164,8 @@ class Catalog {
   virtual CatalogTotals totals() const = 0;
   /// The last session of each node that ever had one.
   virtual std::map<NodeId, SessionRecord> sessions() const = 0;
+  /// What keeps segments that nothing refers to any more.
+  virtual Holds holds() const = 0;
 
   /// Bytes that only memory holds; checkpoint() writes them.
   virtual std::uint64_t memtable_bytes() const = 0;

@@ -59,6 +59,7 @@ class RocksCatalog final : public Catalog {
     return tables_->reclaimable_orphans(count_max);
   }
   std::map<NodeId, SessionRecord> sessions() const override { return tables_->sessions(); }
+  Holds holds() const override { return tables_->holds(); }
   CatalogTotals totals() const override { return tables_->totals(); }
 
   std::uint64_t memtable_bytes() const override { return tables_->memtable_bytes(); }

@@ -89,6 +89,8 @@ Status CatalogCheck::visit(std::string_view key, std::string_view value) {
       return visit_orphan(key, value), Status{};
     case 'n':
       return visit_session(key, value), Status{};
+    case 'h':
+      return visit_hold(key, value), Status{};
     case 'l':
       return visit_locks(key, value), Status{};
     case 'k':

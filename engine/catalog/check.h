@@ -130,6 +130,7 @@ class CatalogCheck {
 
   // check_cluster.cc
   void visit_session(std::string_view key, std::string_view value);
+  void visit_hold(std::string_view key, std::string_view value);
   void visit_locks(std::string_view key, std::string_view value);
   void visit_lock_index(std::string_view key, std::string_view value);
   void check_lock(InodeId id, const FileLock& lock);

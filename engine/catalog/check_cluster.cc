@@ -14,6 +14,12 @@ void CatalogCheck::visit_session(std::string_view key, std::string_view value) {
           number_in_key(key, 0));
 }
 
+/// Nothing else in the catalog says what it kept; without it the segments go.
+void CatalogCheck::visit_hold(std::string_view key, std::string_view value) {
+  if (!decode_hold(value))
+    problem(Mends::kNo, Of::kCatalog, 0, "the hold {} does not decode", key.substr(1));
+}
+
 void CatalogCheck::check_lock(InodeId id, const FileLock& lock) {
   const auto sessions = tables_.sessions();
   const bool lives = std::any_of(sessions.begin(), sessions.end(), [&](const auto& known) {

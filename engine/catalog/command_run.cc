@@ -198,8 +198,15 @@ Status CommandRun::commit(Cursor cursor) {
   cursor.inodes = tables_.cursor().inodes + inodes_added_ - inodes_removed_;
   cursor.reserved_bytes = tables_.cursor().reserved_bytes + reserved_added_ - reserved_removed_;
   for (const auto& [node, record] : sessions_) batch_.Put(session_key(node).view(), encode(record));
+  for (const auto& [name, record] : holds_) {
+    if (record)
+      put(hold_key(name), encode(*record));
+    else
+      erase(hold_key(name));
+  }
   KVSYNCFS_TRY(tables_.commit(batch_, inodes_, segments_, cursor));
   tables_.remember_sessions(sessions_);
+  tables_.remember_holds(holds_);
   for (const StagedInode& s : inodes_)
     if (s.id == result.inode) result.attributes = s.inode;
   return {};

@@ -80,6 +80,11 @@ class CommandRun {
   void put_segment(SegmentId id, const SegmentRecord& record) { segments_[id] = record; }
   void delete_segment(SegmentId id) { segments_[id] = std::nullopt; }
 
+  // Holds on segments.
+  Holds holds() const { return tables_.holds(); }
+  void put_hold(const std::string& name, HoldRecord record) { holds_[name] = std::move(record); }
+  void erase_hold(const std::string& name) { holds_[name] = std::nullopt; }
+
   // Sessions.
   /// From now on the command is one of that session. Errors: kFenced (it does not live).
   Status enter(const Origin& origin);
@@ -112,6 +117,7 @@ class CommandRun {
   boost::container::static_vector<StagedInode, kStagedMax> inodes_;
   StagedSegments segments_;
   std::map<NodeId, SessionRecord> sessions_;
+  StagedHolds holds_;
   std::uint64_t inodes_added_ = 0, inodes_removed_ = 0, reserved_added_ = 0, reserved_removed_ = 0;
   std::vector<ExtentChange> extent_changes_;
   bool several_edits_ = false;

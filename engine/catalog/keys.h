@@ -41,6 +41,7 @@ inline Key inode_key(InodeId id) { return Key('i').number(id.value); }
 inline Key orphan_key(InodeId id) { return Key('o').number(id.value); }
 inline Key segment_key(SegmentId id) { return Key('s').number(id.value); }
 inline Key session_key(NodeId node) { return Key('n').number(node.value); }
+inline Key hold_key(std::string_view name) { return Key('h').name(name); }
 inline Key lock_key(InodeId id, LockKind kind) {
   return Key('l').number(id.value).number(static_cast<std::uint64_t>(kind));
 }

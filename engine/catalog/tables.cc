@@ -59,7 +59,8 @@ Status Tables::load_memory(bool for_check) {
   totals_.inodes = cursor_.inodes;
   totals_.reserved_bytes = cursor_.reserved_bytes;
   KVSYNCFS_TRY(load_segments(for_check));
-  return load_sessions(for_check);
+  KVSYNCFS_TRY(load_sessions(for_check));
+  return load_holds(for_check);
 }
 
 Status Tables::load_segments(bool for_check) {
@@ -81,6 +82,15 @@ Status Tables::load_sessions(bool for_check) {
     const auto record = decode_session(value);
     if (!record) return for_check ? Status{} : Status(record.error());
     sessions_[{number_in_key(key, 0)}] = *record;
+    return {};
+  });
+}
+
+Status Tables::load_holds(bool for_check) {
+  return scan("h", "i", [&](std::string_view key, std::string_view value) -> Status {
+    auto record = decode_hold(value);
+    if (!record) return for_check ? Status{} : Status(record.error());
+    holds_[std::string(key.substr(1))] = std::move(*record);
     return {};
   });
 }
@@ -190,6 +200,17 @@ void Tables::remember_sessions(const std::map<NodeId, SessionRecord>& changed) {
   if (changed.empty()) return;
   std::unique_lock lock(memory_mutex_);
   for (const auto& [node, record] : changed) sessions_[node] = record;
+}
+
+void Tables::remember_holds(const StagedHolds& changed) {
+  if (changed.empty()) return;
+  std::unique_lock lock(memory_mutex_);
+  for (const auto& [name, record] : changed) {
+    if (record)
+      holds_[name] = *record;
+    else
+      holds_.erase(name);
+  }
 }
 
 /// Only this thread changes what is deferred, so it may read without the memory's lock.

@@ -35,6 +35,7 @@ struct StagedInode {
 };
 
 using StagedSegments = std::map<SegmentId, std::optional<SegmentRecord>>;  ///< nothing: deleted
+using StagedHolds = std::map<std::string, std::optional<HoldRecord>>;      ///< nothing: released
 
 class Tables {
  public:
@@ -66,6 +67,7 @@ class Tables {
   std::vector<std::pair<SegmentId, SegmentRecord>> segments() const;
   std::optional<SessionRecord> session(NodeId node) const;
   std::map<NodeId, SessionRecord> sessions() const;
+  Holds holds() const;
   CatalogTotals totals() const;
   const Cursor& cursor() const { return cursor_; }  ///< apply only
 
@@ -75,6 +77,7 @@ class Tables {
                 const StagedSegments& segments, Cursor cursor);
   /// Those whose records were committed. Apply only.
   void remember_sessions(const std::map<NodeId, SessionRecord>& changed);
+  void remember_holds(const StagedHolds& changed);
   std::uint64_t memtable_bytes() const { return memtable_bytes_.load(std::memory_order_relaxed); }
   Status write_deferred();
   /// All records of this moment. Apply only.
@@ -102,6 +105,7 @@ class Tables {
   Status load_memory(bool for_check);
   Status load_segments(bool for_check);
   Status load_sessions(bool for_check);
+  Status load_holds(bool for_check);
   Status write(rocksdb::WriteBatch& batch);
   Status write_deferred_locked();
   std::uint32_t history_after(const rocksdb::WriteBatch& batch, std::span<const StagedInode> inodes,
@@ -134,6 +138,7 @@ class Tables {
   std::unordered_map<InodeId, Inode> deferred_inodes_;
   std::unordered_map<SegmentId, SegmentRecord> segments_;
   std::map<NodeId, SessionRecord> sessions_;
+  Holds holds_;
   CatalogTotals totals_;
 };
 

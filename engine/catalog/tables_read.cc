@@ -190,6 +190,11 @@ std::map<NodeId, SessionRecord> Tables::sessions() const {
   return sessions_;
 }
 
+Holds Tables::holds() const {
+  std::shared_lock lock(memory_mutex_);
+  return holds_;
+}
+
 CatalogTotals Tables::totals() const {
   std::shared_lock lock(memory_mutex_);
   return totals_;

@@ -132,7 +132,7 @@ struct SealSegmentCommand {
   SegmentId segment;
   std::uint64_t length = 0;  ///< bytes
 };
-/// Only a sealed segment without live bytes: else kBusy.
+/// Only a sealed segment without live bytes that no hold keeps: else kBusy.
 struct DeleteSegmentCommand {
   SegmentId segment;
 };
@@ -237,6 +237,18 @@ struct AppendExtentsCommand {
   std::vector<Piece> pieces;
   Timestamp time;  ///< becomes mtime and ctime
 };
+/// From now on no segment that there is at this position is deleted, whatever becomes of its bytes:
+/// they belong to a catalog that was saved. A name is one as is_cluster_name() says. Errors:
+/// kInvalid, kExists (the name stands for another hold), kTooBig (kHoldsMax).
+struct HoldSegmentsCommand {
+  std::string name;
+  Timestamp time, expires;
+};
+/// Ends the hold of that name that began at the position. Errors: kNotFound.
+struct ReleaseHoldCommand {
+  std::string name;
+  Position position;
+};
 
 using Command =
     std::variant<CreateCommand, LinkCommand, UnlinkCommand, RenameCommand, SetAttrCommand,
@@ -245,12 +257,13 @@ using Command =
                  SealSegmentCommand, DeleteSegmentCommand, MoveExtentsCommand, JoinCommand,
                  EndCommand, HoldOrphansCommand, AcquireLockCommand, ReleaseLockCommand,
                  CancelLockCommand, CreateFilledCommand, OpenPlacedSegmentCommand,
-                 SetHoldersCommand, AppendExtentsCommand>;
+                 SetHoldersCommand, AppendExtentsCommand, HoldSegmentsCommand, ReleaseHoldCommand>;
 
 inline constexpr std::uint32_t kReclaimExtentsMax = 4096;
 inline constexpr std::size_t kLocksPerFileMax = 4096;   ///< of one kind, waits included
 inline constexpr std::size_t kDeadlockOwnersMax = 256;  ///< that a search looks at
 inline constexpr std::size_t kSessionsMax = 1024;       ///< nodes that ever had one
+inline constexpr std::size_t kHoldsMax = 64;            ///< at a time
 
 /// Who sent a transaction. Apply drops it where the session does not live, or has had a request of
 /// this number or a higher one: so a request that is sent again is applied once.

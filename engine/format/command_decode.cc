@@ -259,6 +259,17 @@ void get(Reader& r, AppendExtentsCommand& c) {
   });
 }
 
+void get(Reader& r, HoldSegmentsCommand& c) {
+  c.name = r.blob();
+  c.time = get_time(r);
+  c.expires = get_time(r);
+}
+
+void get(Reader& r, ReleaseHoldCommand& c) {
+  c.name = r.blob();
+  c.position.value = r.u64();
+}
+
 std::optional<Origin> get_origin(Reader& r) {
   Origin origin;
   origin.node.value = r.u64();
@@ -271,7 +282,7 @@ std::optional<Origin> get_origin(Reader& r) {
 
 // The tag of a command is one more than its place in the variant; the encoder's tags are fixed
 // numbers, so this ties the two together.
-static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kAppendExtents));
+static_assert(std::variant_size_v<Command> == static_cast<std::size_t>(CommandTag::kReleaseHold));
 
 template <std::size_t index = 0>
 bool get_tagged(Reader& r, std::size_t tag, std::vector<Command>& out) {

@@ -267,6 +267,19 @@ void put(Writer& w, const AppendExtentsCommand& c) {
   }
 }
 
+void put(Writer& w, const HoldSegmentsCommand& c) {
+  tag(w, CommandTag::kHoldSegments);
+  w.blob(c.name);
+  put_time(w, c.time);
+  put_time(w, c.expires);
+}
+
+void put(Writer& w, const ReleaseHoldCommand& c) {
+  tag(w, CommandTag::kReleaseHold);
+  w.blob(c.name);
+  w.u64(c.position.value);
+}
+
 }  // namespace
 
 std::uint8_t version_of(const Transaction& transaction) {

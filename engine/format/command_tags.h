@@ -39,6 +39,8 @@ enum class CommandTag : std::uint8_t {
   kOpenPlacedSegment = 24,
   kSetHolders = 25,
   kAppendExtents = 26,
+  kHoldSegments = 27,
+  kReleaseHold = 28,
 };
 
 // Bits of the flag byte that says which optional fields of a command follow.

@@ -12,6 +12,7 @@ constexpr std::uint8_t kInodeVersion = 1;
 constexpr std::uint8_t kLoneSegmentVersion = 1, kPlacedSegmentVersion = 2;
 constexpr std::uint8_t kSessionVersion = 1;
 constexpr std::uint8_t kFreeOrphanVersion = 1, kHeldOrphanVersion = 2;
+constexpr std::uint8_t kHoldVersion = 1;
 
 Error corrupt(const char* what) { return {Code::kCorrupt, what}; }
 }  // namespace
@@ -160,6 +161,45 @@ Result<OrphanRecord> decode_orphan(std::string_view bytes) {
   }
   if (!good || !r.done()) return corrupt("orphan record: bad field");
   return record;
+}
+
+std::string encode(const HoldRecord& record) {
+  std::string out;
+  Writer w(out);
+  w.u8(kHoldVersion);
+  w.u64(record.position.value);
+  put_time(w, record.taken);
+  put_time(w, record.expires);
+  w.u32(static_cast<std::uint32_t>(record.ends.size()));
+  for (const HoldRecord::End& end : record.ends) {
+    w.u64(end.segment.value);
+    w.u64(end.bytes);
+  }
+  return out;
+}
+
+Result<HoldRecord> decode_hold(std::string_view bytes) {
+  Reader r(bytes);
+  if (r.u8() != kHoldVersion) return corrupt("hold record: unknown version");
+  constexpr std::size_t kEndBytes = 16;
+  HoldRecord record;
+  record.position.value = r.u64();
+  record.taken = get_time(r);
+  record.expires = get_time(r);
+  const std::uint32_t count = r.u32();
+  bool good = record.position.value != 0 && count <= r.left() / kEndBytes;
+  for (std::uint32_t i = 0; good && i < count; ++i) {
+    const HoldRecord::End end{{r.u64()}, r.u64()};
+    good = record.keeps(end.segment) && (i == 0 || record.ends.back().segment < end.segment);
+    record.ends.push_back(end);
+  }
+  if (!good || !r.done()) return corrupt("hold record: bad field");
+  return record;
+}
+
+bool is_kept(const Holds& holds, SegmentId segment) {
+  return std::any_of(holds.begin(), holds.end(),
+                     [segment](const auto& hold) { return hold.second.keeps(segment); });
 }
 
 }  // namespace kvsyncfs

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,14 +94,33 @@ inline constexpr std::size_t kHoldersMax = 16;
 /// What owner and holders of a segment of a cluster must be.
 bool are_holders(NodeId owner, const std::vector<NodeId>& holders);
 
+/// Keeps the segments that there were at its position, for a catalog that was saved there.
+struct HoldRecord {
+  struct End {
+    SegmentId segment;
+    std::uint64_t bytes = 0;  ///< up to there extents referred to it
+    auto operator<=>(const End&) const = default;
+  };
+  Position position;
+  Timestamp taken, expires;
+  std::vector<End> ends;  ///< of segments that were open, in order: they are sealed no shorter
+  bool keeps(SegmentId segment) const { return position_of(segment.value) <= position; }
+  bool operator==(const HoldRecord&) const = default;
+};
+using Holds = std::map<std::string, HoldRecord>;  ///< by name
+/// By one of them.
+bool is_kept(const Holds& holds, SegmentId segment);
+
 std::string encode(const Inode& inode);
 std::string encode(const SegmentRecord& record);
 std::string encode(const SessionRecord& record);
 std::string encode(const OrphanRecord& record);
+std::string encode(const HoldRecord& record);
 Result<Inode> decode_inode(std::string_view bytes);            ///< errors: kCorrupt
 Result<SegmentRecord> decode_segment(std::string_view bytes);  ///< errors: kCorrupt
 Result<SessionRecord> decode_session(std::string_view bytes);  ///< errors: kCorrupt
 Result<OrphanRecord> decode_orphan(std::string_view bytes);    ///< errors: kCorrupt
+Result<HoldRecord> decode_hold(std::string_view bytes);        ///< errors: kCorrupt
 
 inline constexpr std::uint32_t kTypeMask = 0170000;  ///< S_IFMT
 inline bool is_directory(const Inode& inode) { return (inode.mode & kTypeMask) == 0040000; }

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::string_view key = bytes.substr(0, 17);
   const std::string_view value = bytes.substr(key.size());
-  switch (data[0] % 11) {
+  switch (data[0] % 12) {
     case 0:
       if (auto r = decode_inode(bytes)) require(encode(*r) == bytes);
       break;
@@ -44,6 +44,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 6:
       if (auto r = decode_cursor(bytes)) require(bytes[0] == 1 || encode_cursor(*r) == bytes);
+      break;
+    case 11:
+      if (auto r = decode_hold(bytes)) require(encode(*r) == bytes);
       break;
     case 8:
       if (auto r = decode_session(bytes)) require(encode(*r) == bytes);

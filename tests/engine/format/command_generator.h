@@ -93,6 +93,10 @@ class CommandGenerator {
               return AppendExtentsCommand::Piece{{number()}, number(), number()};
             }),
             time()};
+      case 26:
+        return HoldSegmentsCommand{text(), time(), time()};
+      case 27:
+        return ReleaseHoldCommand{text(), {number()}};
       default:
         return MoveExtentsCommand{list([&] {
           return MoveExtentsCommand::Move{{number()}, extent(), {number()}, number()};

@@ -208,6 +208,18 @@ TEST(CommandFormat, FieldsComeBackInTheirPlaces) {
   EXPECT_EQ(rename.mode, RenameMode::kExchange);
 }
 
+TEST(CommandFormat, GoldenBytesOfHolds) {
+  const Transaction t{{HoldSegmentsCommand{"ab", {1, 2}, {3, 4}}, ReleaseHoldCommand{"c", {5}}}};
+  EXPECT_EQ(encode(t), bytes(kNobody) + bytes({2,  0,                           // count
+                                               27, 2, 0, 0, 0, 'a', 'b',        // name
+                                               1,  0, 0, 0, 0, 0,   0,   0,     // time
+                                               2,  0, 0, 0,                     //
+                                               3,  0, 0, 0, 0, 0,   0,   0,     // expires
+                                               4,  0, 0, 0,                     //
+                                               28, 1, 0, 0, 0, 'c',             // name
+                                               5,  0, 0, 0, 0, 0,   0,   0}));  // position
+}
+
 TEST(CommandFormat, CutShortAnywhereIsCorrupt) {
   CommandGenerator generator(3);
   for (std::size_t kind = 0; kind < std::variant_size_v<Command>; ++kind) {

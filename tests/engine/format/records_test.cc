@@ -123,6 +123,19 @@ TEST(RecordFormat, HoldersAreInOrderAndSayYesOrNo) {
   EXPECT_EQ(decode_orphan(nobody).error().code, Code::kCorrupt);
 }
 
+TEST(RecordFormat, GoldenBytesOfHold) {
+  const HoldRecord hold{{7}, {1, 2}, {3, 4}, {{{0x1c00}, 5}, {{0x1c01}, 6}}};
+  EXPECT_EQ(hex(encode(hold)),
+            "01"
+            "0700000000000000"          // position
+            "010000000000000002000000"  // taken
+            "030000000000000004000000"  // expires
+            "02000000"                  // ends
+            "001c0000000000000500000000000000"
+            "011c0000000000000600000000000000");
+  EXPECT_EQ(decode_hold(encode(hold)).value(), hold);
+}
+
 TEST(RecordFormat, CutShortOrTooLongIsCorrupt) {
   for (const std::string& encoded : {encode(sample())}) {
     for (std::size_t size = 0; size < encoded.size(); ++size)

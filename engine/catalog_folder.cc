@@ -25,6 +25,16 @@ Result<std::string> spare_catalog_folder(Disk& disk, const std::string& store) {
   return path(store, !is_second);
 }
 
+Result<std::uint32_t> spare_catalog_number(Disk& disk, const std::string& store) {
+  KVSYNCFS_ASSIGN(const bool is_second, disk.exists(mark(store)));
+  return is_second ? 1 : 2;
+}
+
+Status use_catalog_folder(Disk& disk, const std::string& store, std::uint32_t number) {
+  KVSYNCFS_ASSIGN(const std::uint32_t spare, spare_catalog_number(disk, store));
+  return spare == number ? swap_catalog_folders(disk, store) : Status{};
+}
+
 /// The folders' own names are durable first.
 Status swap_catalog_folders(Disk& disk, const std::string& store) {
   KVSYNCFS_TRY(disk.sync_directory(store));

@@ -3,6 +3,7 @@
 // time.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "engine/base/error.h"
@@ -17,6 +18,10 @@ Result<std::string> catalog_folder(Disk& disk, const std::string& store);
 /// The other one: it may hold what is left of a catalog that was not finished, or that was
 /// replaced.
 Result<std::string> spare_catalog_folder(Disk& disk, const std::string& store);
+/// Its number: 1 or 2.
+Result<std::uint32_t> spare_catalog_number(Disk& disk, const std::string& store);
+/// From now on the one of that number is in use; durable when it returns.
+Status use_catalog_folder(Disk& disk, const std::string& store, std::uint32_t number);
 /// From now on the other one is in use; durable when it returns. After an error either is.
 Status swap_catalog_folders(Disk& disk, const std::string& store);
 

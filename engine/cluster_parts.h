@@ -115,7 +115,9 @@ struct ClusterParts {
   OpenHandles handles;
   KeptAttributes kept_attributes;
   LockWaits lock_waits;
-  std::atomic<std::uint64_t> held_live_bytes = 0;  ///< in segments of which this node has a copy
+  /// In segments of which this node has a copy; all that are there where a hold keeps the segment.
+  std::atomic<std::uint64_t> held_live_bytes = 0;
+  std::atomic<std::uint64_t> kept_dead_bytes = 0;  ///< of the volume, by holds alone
   std::atomic<bool> sessions_ended = true;         ///< orphans may be nobody's since
 
   std::mutex moved_mutex;  ///< a leaf; held over the call

@@ -14,6 +14,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/ids.h"
+#include "engine/env/clock.h"
+#include "engine/format/superblock.h"
 
 namespace kvsyncfs {
 
@@ -107,6 +109,30 @@ struct LostFiles {
   std::vector<NodeView> nodes;     ///< holders of what is lost
 };
 
+/// A catalog that is being saved: its records are read piece by piece while the volume goes on.
+struct SavedCatalog {
+  std::uint64_t snapshot = 0;  ///< its number on this node
+  std::string volume;
+  Uuid uuid{};
+  std::uint64_t generation = 0;  ///< of the volume's log
+  Position position;
+  Timestamp taken;
+  std::uint64_t estimated_records = 0;
+};
+struct SavedPiece {
+  std::string records;   ///< as catalog/snapshot.h has them; empty: that was all
+  std::string last_key;  ///< of them
+  std::uint64_t count = 0;
+};
+/// What keeps the bytes of a saved catalog.
+struct HoldView {
+  std::string name;
+  Position position;
+  Timestamp taken, expires;
+  std::uint64_t segments = 0;    ///< that it keeps
+  std::uint64_t kept_bytes = 0;  ///< of them, that nothing in the volume refers to any more
+};
+
 class EngineAdmin {
  public:
   virtual ~EngineAdmin() = default;
@@ -138,6 +164,20 @@ class EngineAdmin {
   /// Files with bytes that no live node has; on a lone node those whose segment's file is gone. At
   /// most 10 000. Slow: reads all names. Errors: kIo, kCorrupt.
   virtual Result<LostFiles> lost() = 0;
+
+  /// Begins to save the catalog as it is now: what was written on this node is flushed before, and
+  /// from then on no segment that it points at is deleted, until the hold of that name is released
+  /// or `seconds` have passed. A snapshot that is not read for a minute is gone, as is one when the
+  /// next begins. Errors: kUnsupported (a lone node), kInvalid (no name), kExists (there is such a
+  /// hold), kTooBig (kHoldsMax), those of a change.
+  virtual Result<SavedCatalog> save_catalog(std::string_view name, std::uint64_t seconds) = 0;
+  /// Records behind that key (empty: from the first), about 1 MiB. Errors: kStale (the snapshot is
+  /// gone), kIo, kCorrupt.
+  virtual Result<SavedPiece> saved_records(std::uint64_t snapshot, std::string_view after) = 0;
+  /// Errors: kUnsupported (a lone node), kNotFound, those of a change.
+  virtual Status release_hold(std::string_view name) = 0;
+  /// By name; none on a lone node. Errors: kCorrupt, kIo.
+  virtual Result<std::vector<HoldView>> holds() = 0;
 };
 
 }  // namespace kvsyncfs

@@ -40,6 +40,12 @@ class EngineImpl::Admin final : public EngineAdmin {
   void count_scrub(EngineCounters& counters) const;
   std::string scrub_trouble() const;  ///< one line; empty: none
 
+  // engine_holds.cc
+  Result<SavedCatalog> save_catalog(std::string_view name, std::uint64_t seconds) override;
+  Result<SavedPiece> saved_records(std::uint64_t snapshot, std::string_view after) override;
+  Status release_hold(std::string_view name) override;
+  Result<std::vector<HoldView>> holds() override;
+
  private:
   struct SelfScrub {
     ScrubMark mark;
@@ -112,6 +118,7 @@ class EngineImpl::Admin final : public EngineAdmin {
   AskedScrub asked_scrub_;
   std::mutex names_mutex_;  // held over a call of etcd
   std::map<NodeId, std::string> names_;
+  std::mutex save_mutex_;  // one catalog is saved at a time; held over a commit
 };
 
 }  // namespace kvsyncfs

@@ -168,6 +168,8 @@ std::uint64_t EngineImpl::maintain_cluster() {
     cluster_->segments.look_at_room();
     if (const Status status = count_held_bytes(); !status)
       options_.warn("segments of this node: " + describe(status.error()));
+    if (const Status status = release_expired_holds(); !status && !failed_)
+      options_.warn("holds: " + describe(status.error()));
   }
   cluster_->snapshots.drop_idle();
   for (const Status& status :
@@ -222,6 +224,8 @@ void EngineImpl::note_changed(const Command& command, bool is_own) {
   // A copy that is still on its way goes on, and an owner seals its file itself.
   if (seal != nullptr && (is_own || !is_holder(seal->segment))) seal = nullptr;
   const auto* gone = std::get_if<DeleteSegmentCommand>(&command);
+  const auto* hold = std::get_if<HoldSegmentsCommand>(&command);
+  if (hold != nullptr && is_own) cluster_->snapshots.hold_applied(hold->name);
   std::lock_guard lock(cluster_->mutex);
   if (seal != nullptr) cluster_->sealed.emplace_back(seal->segment, seal->length);
   if (gone != nullptr) cluster_->deleted.push_back(gone->segment);
@@ -268,17 +272,6 @@ Status EngineImpl::follow_segments() {
   for (const SegmentId segment : deleted)
     if (is_needless(segment)) note(store_->remove(segment));
   return first;
-}
-
-Status EngineImpl::count_held_bytes() {
-  std::uint64_t live_bytes = 0;
-  KVSYNCFS_ASSIGN(const auto segments, catalog_->segments());
-  for (const auto& [id, record] : segments)
-    if (std::find(record.holders.begin(), record.holders.end(), cluster_->seams.node) !=
-        record.holders.end())
-      live_bytes += record.live_bytes;
-  cluster_->held_live_bytes = live_bytes;
-  return {};
 }
 
 Status EngineImpl::settle_orphans() {
@@ -354,7 +347,8 @@ Result<SpaceInfo> EngineImpl::space_of_cluster() {
   SpaceInfo info;
   info.total_bytes = size / replicas;
   // What is used is known exactly, what is free on each node as it told last.
-  const std::uint64_t used = catalog_->totals().live_bytes + dirty_bytes_;
+  const std::uint64_t used =
+      catalog_->totals().live_bytes + cluster_->kept_dead_bytes + dirty_bytes_;
   info.free_bytes = info.total_bytes - std::min(used, info.total_bytes);
   info.available_bytes = std::min(info.free_bytes, free / replicas);
   info.free_inodes = info.free_bytes / kBytesPerInode;

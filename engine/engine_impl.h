@@ -139,7 +139,7 @@ class EngineImpl final : public Engine {
   Status recover();
   Result<std::vector<KnownSegment>> known_segments();
   bool is_held(const SegmentRecord& record) const;
-  Result<std::uint64_t> referenced_end(SegmentId segment);  ///< of what extents refer to, bytes
+  Result<std::uint64_t> referenced_end(SegmentId segment);  ///< of what is referred to, bytes
   void apply_entry(Position position, std::string_view entry);
   /// Of that session of this node or of none, if one is given.
   Result<std::vector<CommandResult>> commit(Transaction transaction,
@@ -195,6 +195,7 @@ class EngineImpl final : public Engine {
   std::uint64_t maintain_cluster();  ///< one step; returns when the next is due
   Status follow_segments();
   Status count_held_bytes();
+  Status release_expired_holds();  ///< by this node's clock
   Status settle_orphans();
   void leave_cluster();
   AppliedBatch marked_batch();                   ///< of STORE/log-mark; index 0: none

@@ -60,6 +60,7 @@ Status store_generation(Disk& disk, const std::string& store, const StoreGenerat
 /// The position tells how far an earlier call came.
 Result<StoreGeneration> finish_generation(Disk& disk, const std::string& store,
                                           const StoreGeneration& state) {
+  if (state.folder != 0) KVSYNCFS_TRY(use_catalog_folder(disk, store, state.folder));
   KVSYNCFS_ASSIGN(const CatalogOptions own, catalog_in_use(disk, store));
   KVSYNCFS_ASSIGN(const CatalogLook look, look_at_catalog(disk, own));
   if (look.applied != state.base) KVSYNCFS_TRY(move_catalog(disk, own, state.base));

@@ -26,9 +26,9 @@ Result<StoreGeneration> load_generation(Disk& disk, const std::string& store,
 /// Durable when it returns; after an error it is as before or so. Errors: those of Disk.
 Status store_generation(Disk& disk, const std::string& store, const StoreGeneration& state);
 
-/// Ends what was begun with state.next, which is the log in etcd: the catalog is at its position
-/// when this returns. May be called again after a crash or an error. Returns what load_generation()
-/// tells then. Errors: those of Disk and of move_catalog().
+/// Ends what was begun with state.next, which is the log in etcd: the catalog with which it begins
+/// is in use, and at its position, when this returns. May be called again after a crash or an
+/// error. Returns what load_generation() tells then. Errors: those of Disk and of move_catalog().
 Result<StoreGeneration> finish_generation(Disk& disk, const std::string& store,
                                           const StoreGeneration& state);
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "engine/base/hex.h"
+
 namespace kvsyncfs {
 namespace {
 
@@ -156,14 +158,61 @@ Result<json::object> lost(EngineAdmin& admin, const Arguments&) {
                       {"nodes", to_json(files.nodes)}};
 }
 
+Result<json::object> save_catalog(EngineAdmin& admin, const Arguments& arguments) {
+  KVSYNCFS_ASSIGN(const SavedCatalog saved,
+                  admin.save_catalog(arguments.text("name"), arguments.number("seconds")));
+  return json::object{{"snapshot", saved.snapshot},        {"volume", saved.volume},
+                      {"uuid", uuid_text(saved.uuid)},     {"generation", saved.generation},
+                      {"position", saved.position.value},  {"taken_s", saved.taken.seconds},
+                      {"records", saved.estimated_records}};
+}
+
+Result<json::object> saved_records(EngineAdmin& admin, const Arguments& arguments) {
+  const auto after = from_hex(arguments.text("after"));
+  if (!after) return Error(Code::kInvalid, "a key that is not hex");
+  KVSYNCFS_ASSIGN(const SavedPiece piece,
+                  admin.saved_records(arguments.number("snapshot"), *after));
+  return json::object{{"records", to_hex(piece.records)},
+                      {"last_key", to_hex(piece.last_key)},
+                      {"count", piece.count}};
+}
+
+Result<json::object> release_hold(EngineAdmin& admin, const Arguments& arguments) {
+  KVSYNCFS_TRY(admin.release_hold(arguments.text("name")));
+  return json::object{};
+}
+
+Result<json::object> holds(EngineAdmin& admin, const Arguments&) {
+  KVSYNCFS_ASSIGN(const auto views, admin.holds());
+  json::array list;
+  for (const HoldView& hold : views)
+    list.push_back(json::object{{"name", hold.name},
+                                {"position", hold.position.value},
+                                {"taken_s", hold.taken.seconds},
+                                {"expires_s", hold.expires.seconds},
+                                {"segments", hold.segments},
+                                {"kept_bytes", hold.kept_bytes}});
+  return json::object{{"holds", std::move(list)}};
+}
+
 struct Deed {
   std::string_view name;
   Result<json::object> (*act)(EngineAdmin&, const Arguments&);
 };
 constexpr std::array kDeeds = {
-    Deed{"locate", locate}, Deed{"warm", warm},         Deed{"verify", verify},
-    Deed{"scrub", scrub},   Deed{"heal", heal},         Deed{"heal_rate", heal_rate},
-    Deed{"lost", lost},     Deed{"heal_now", heal_now}, Deed{"last_copies", last_copies},
+    Deed{"locate", locate},
+    Deed{"warm", warm},
+    Deed{"verify", verify},
+    Deed{"scrub", scrub},
+    Deed{"heal", heal},
+    Deed{"heal_rate", heal_rate},
+    Deed{"lost", lost},
+    Deed{"heal_now", heal_now},
+    Deed{"last_copies", last_copies},
+    Deed{"save_catalog", save_catalog},
+    Deed{"saved_records", saved_records},
+    Deed{"release_hold", release_hold},
+    Deed{"holds", holds},
 };
 
 Result<json::object> act(EngineAdmin& admin, std::string_view request) {

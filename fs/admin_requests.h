@@ -11,6 +11,10 @@
 //   {"do":"heal_now"}                           nothing more
 //   {"do":"last_copies","node":N}               SegmentShare
 //   {"do":"lost"}                               LostFiles
+//   {"do":"save_catalog","name":S,"seconds":N}  SavedCatalog
+//   {"do":"saved_records","snapshot":N,"after":HEX}  SavedPiece, in hex
+//   {"do":"release_hold","name":S}              nothing more
+//   {"do":"holds"}                              a list of HoldView
 #pragma once
 
 #include <string>

@@ -18,6 +18,7 @@
 #include "tools/ctl_locate.h"
 #include "tools/ctl_nodes.h"
 #include "tools/ctl_secret.h"
+#include "tools/ctl_snapshot.h"
 #include "tools/ctl_store.h"
 #include "tools/ctl_table.h"
 #include "tools/stat_units.h"
@@ -238,7 +239,8 @@ Result<CtlAnswer> lost(const CtlDaemon& daemon, const CtlOptions& options) {
   return CtlAnswer{options.json ? document(std::move(answer)) : lost_text(answer)};
 }
 
-Result<CtlAnswer> ask_daemon_of(const CtlDaemon& daemon, Clock& clock, const CtlOptions& options) {
+Result<CtlAnswer> ask_daemon_of(Disk& disk, Clock& clock, const CtlDaemon& daemon,
+                                const CtlOptions& options) {
   switch (options.command) {
     case CtlCommand::kFlush:
       KVSYNCFS_TRY(daemon.flush());
@@ -255,6 +257,12 @@ Result<CtlAnswer> ask_daemon_of(const CtlDaemon& daemon, Clock& clock, const Ctl
       return heal(daemon, clock, options);
     case CtlCommand::kLost:
       return lost(daemon, options);
+    case CtlCommand::kSnapshotCatalog:
+      return snapshot_catalog(disk, clock, daemon, options);
+    case CtlCommand::kSnapshots:
+      return list_snapshots(daemon, options);
+    case CtlCommand::kReleaseSnapshot:
+      return release_snapshot(daemon, options);
     default:
       return Error(Code::kUnsupported, "the command");
   }
@@ -278,14 +286,15 @@ Result<CtlAnswer> run_ctl(Disk& disk, Clock& clock, const CtlOptions& options) {
       return rotate_secret(disk, clock, store, options);
     }
     case CtlCommand::kReseedLog:
-    case CtlCommand::kTakeCatalog: {
+    case CtlCommand::kTakeCatalog:
+    case CtlCommand::kRestoreCatalog: {
       KVSYNCFS_ASSIGN(const std::string store, store_of(options));
       KVSYNCFS_TRY(cluster_of(disk, options));
       return change_store(disk, clock, store, options);
     }
     default: {
       KVSYNCFS_ASSIGN(const CtlDaemon daemon, CtlDaemon::of(options.store));
-      return ask_daemon_of(daemon, clock, options);
+      return ask_daemon_of(disk, clock, daemon, options);
     }
   }
 }

@@ -29,6 +29,7 @@ constexpr Word kCommands[] = {
     {"rotate-secret", CtlCommand::kRotateSecret, "", "another secret for the volume, in two steps"},
     {"reseed-log", CtlCommand::kReseedLog, "", "begin the log anew: etcd lost it, or was put back"},
     {"take-catalog", CtlCommand::kTakeCatalog, "", "give the catalog up for another node's; --yes"},
+    {"restore-catalog", CtlCommand::kRestoreCatalog, "FILE", "put the volume back to a snapshot"},
     {"flush", CtlCommand::kFlush, "", "wait until all that was written here is durable"},
     {"locate", CtlCommand::kLocate, "PATH", "where the bytes of a file are"},
     {"verify", CtlCommand::kVerify, "PATH", "read all copies of a file, mend bad ones"},
@@ -36,6 +37,9 @@ constexpr Word kCommands[] = {
     {"scrub", CtlCommand::kScrub, "", "read all copies of this node, mend bad ones"},
     {"heal", CtlCommand::kHeal, "", "what lacks copies, and how fast they are made"},
     {"lost", CtlCommand::kLost, "", "files with bytes that no live node has"},
+    {"snapshot-catalog", CtlCommand::kSnapshotCatalog, "FILE", "save all names; keep all bytes"},
+    {"snapshots", CtlCommand::kSnapshots, "", "what is kept for snapshots, and until when"},
+    {"release-snapshot", CtlCommand::kReleaseSnapshot, "NAME", "keep nothing for it any more"},
 };
 
 Result<std::uint64_t> parse_rate(std::string_view text) {
@@ -62,7 +66,11 @@ Status check_options(const CLI::App& app, const CtlOptions& options) {
                              {"--cancel", CtlCommand::kRotateSecret},
                              {"--finish", CtlCommand::kRotateSecret},
                              {"--now", CtlCommand::kHeal},
-                             {"--rate", CtlCommand::kHeal}};
+                             {"--rate", CtlCommand::kHeal},
+                             {"--for", CtlCommand::kSnapshotCatalog},
+                             {"--name", CtlCommand::kSnapshotCatalog},
+                             {"--force", CtlCommand::kRestoreCatalog},
+                             {"--dry-run", CtlCommand::kRestoreCatalog}};
   for (const Rule& rule : kRules) {
     const bool is_taken = std::any_of(std::begin(kRules), std::end(kRules), [&](const Rule& other) {
       return std::string_view(other.option) == rule.option && options.command == other.command;
@@ -111,6 +119,7 @@ Result<CtlOptions> parse_ctl_options(std::vector<std::string> arguments) {
   app.add_flag("--finish", options.finish);
   app.add_option("--for", length);
   app.add_option("--rate", rate);
+  app.add_option("--name", options.name);
   app.add_option("STORE", options.store);
   app.add_option("COMMAND", command);
   app.add_option("ARGUMENT", options.argument);
@@ -147,18 +156,22 @@ std::string ctl_help() {
   std::string commands;
   for (const Word& word : kCommands)
     commands +=
-        fmt::format("  {:<16} {}\n", fmt::format("{} {}", word.word, word.argument), word.summary);
+        fmt::format("  {:<22} {}\n", fmt::format("{} {}", word.word, word.argument), word.summary);
   return "usage: kvsyncfs-ctl STORE|MOUNT COMMAND [ARGUMENT] [OPTION]...\n\n"
          "Looks after a node of a cluster, and after the volume that it is of.\n\n" +
          commands +
          R"(
-  --for TIME       maintenance: how long it may take: 90s, 30m, 2h, 1d
+  --for TIME       maintenance: how long it may take: 90s, 30m, 2h, 1d;
+                   snapshot-catalog: how long its bytes are kept, else 30d
   --end            maintenance: it is over
   --cancel         drain: the node stays; evict: it may come back; rotate-secret: all as it was
   --finish         rotate-secret: from now on only the next secret counts
-  --dry-run        reseed-log: tell what the node and etcd have, change nothing
+  --name NAME      snapshot-catalog: what to call it, else as the file
+  --dry-run        reseed-log: tell what the node and etcd have, change nothing;
+                   restore-catalog: read the file, tell what would be lost
   --force          remove: also if bytes are lost with the node;
-                   reseed-log: also where etcd or another node has more than this one
+                   reseed-log: also where etcd or another node has more than this one;
+                   restore-catalog: also where bytes are gone
   --yes            take-catalog: what only this node has is given up
   --rate SIZE      heal: bytes a second that each node may copy: 100M
   --now            heal: nodes that are away now are not waited for

@@ -17,8 +17,9 @@ enum class CtlCommand {
   kEvict,
   kMaintenance,
   kRotateSecret,  ///< reads and writes the store as well
-  kReseedLog,     ///< changes the store and etcd, as the next one; nobody may have the store
+  kReseedLog,     ///< changes the store and etcd, as the next two; nobody may have the store
   kTakeCatalog,
+  kRestoreCatalog,
   kFlush,  ///< asks the daemon, as the next ones
   kLocate,
   kVerify,
@@ -26,20 +27,24 @@ enum class CtlCommand {
   kScrub,
   kHeal,
   kLost,
+  kSnapshotCatalog,
+  kSnapshots,
+  kReleaseSnapshot,
 };
 
 struct CtlOptions {
   std::string store;  ///< or its mount
   CtlCommand command = CtlCommand::kNodes;
-  std::string argument;  ///< PATH or NODE, of a command that takes one
+  std::string argument;  ///< PATH, NODE, FILE or NAME, of a command that takes one
+  std::string name;      ///< snapshot-catalog; empty: that of the file
   bool json = false, help = false, version = false;
   bool now = false;              ///< heal
-  bool force = false;            ///< remove, reseed-log
-  bool dry_run = false;          ///< reseed-log
+  bool force = false;            ///< remove, reseed-log, restore-catalog
+  bool dry_run = false;          ///< reseed-log, restore-catalog
   bool yes = false;              ///< take-catalog
   bool cancel = false;           ///< drain, evict, rotate-secret, and the end of a maintenance
   bool finish = false;           ///< rotate-secret
-  std::int64_t seconds = 0;      ///< maintenance
+  std::int64_t seconds = 0;      ///< maintenance, snapshot-catalog
   std::uint64_t rate_bytes = 0;  ///< heal, a second; 0: as it is
 };
 

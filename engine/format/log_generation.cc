@@ -12,12 +12,13 @@ constexpr int kDrawnBits = 32;
 constexpr std::uint64_t kDrawnMask = (1ull << kDrawnBits) - 1;
 
 constexpr std::string_view kMagic = "KVGN";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 1, kVersionWithFolder = 2;
 constexpr std::size_t kCheckedOffset = 4;  ///< the checksum covers everything from here on
 
 bool in_range(const StoreGeneration& state) {
   return state.generation != 0 && state.next != state.generation &&
-         (state.next != 0) == (state.base.value != 0);
+         (state.next != 0) == (state.base.value != 0) && state.folder <= 2 &&
+         (state.folder == 0 || state.next != 0);
 }
 
 }  // namespace
@@ -42,8 +43,8 @@ std::string encode(const StoreGeneration& state) {
   std::string body;
   Writer writer(body);
   writer.raw(kMagic);
-  writer.u32(kVersion);
-  writer.u32(0);
+  writer.u32(state.folder == 0 ? kVersion : kVersionWithFolder);
+  writer.u32(state.folder);
   writer.u64(state.volume_tag);
   writer.u64(state.generation);
   writer.u64(state.next);
@@ -61,14 +62,16 @@ Result<StoreGeneration> decode_store_generation(std::string_view bytes) {
   if (reader.raw(kMagic.size()) != kMagic) return bad("generation of the log: no magic");
   if (crc32c(as_bytes(bytes.substr(kCheckedOffset))) != checksum)
     return bad("generation of the log: bad checksum");
-  if (reader.u32() != kVersion) return Error(Code::kNewerFormat, "generation of the log");
-  const std::uint32_t zero = reader.u32();
+  const std::uint32_t version = reader.u32();
+  if (version != kVersion && version != kVersionWithFolder)
+    return Error(Code::kNewerFormat, "generation of the log");
   StoreGeneration state;
+  state.folder = reader.u32();
   state.volume_tag = reader.u64();
   state.generation = reader.u64();
   state.next = reader.u64();
   state.base.value = reader.u64();
-  if (!reader.done() || zero != 0 || !in_range(state))
+  if (!reader.done() || !in_range(state) || (version == kVersion) != (state.folder == 0))
     return bad("generation of the log: field out of range");
   return state;
 }

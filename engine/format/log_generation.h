@@ -38,6 +38,8 @@ struct StoreGeneration {
   std::uint64_t generation = kFirstGeneration;
   std::uint64_t next = 0;  ///< 0: none is being begun
   Position base;           ///< of next; 0 if there is none
+  /// The folder with the catalog with which next begins, 1 or 2; 0: the one that is in use.
+  std::uint32_t folder = 0;
   bool operator==(const StoreGeneration&) const = default;
 };
 /// Exactly kGenerationFileSize bytes.

@@ -6,6 +6,7 @@
 #include "tools/ctl_locate.h"
 #include "tools/ctl_nodes.h"
 #include "tools/ctl_options.h"
+#include "tools/ctl_snapshot.h"
 
 namespace kvsyncfs {
 namespace {
@@ -39,9 +40,37 @@ TEST(CtlOptions, AStoreACommandAndOptionsInAnyOrder) {
   EXPECT_TRUE(parse_ctl_options({"/s", "reseed-log", "--force"})->force);
   EXPECT_TRUE(parse_ctl_options({"/s", "reseed-log", "--dry-run"})->dry_run);
   EXPECT_EQ(parse_ctl_options({"/s", "take-catalog", "--yes"})->command, CtlCommand::kTakeCatalog);
+  const auto snapshot =
+      parse_ctl_options({"/s", "snapshot-catalog", "/b/monday", "--name", "m", "--for", "7d"});
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->command, CtlCommand::kSnapshotCatalog);
+  EXPECT_EQ(snapshot->argument, "/b/monday");
+  EXPECT_EQ(snapshot->name, "m");
+  EXPECT_EQ(snapshot->seconds, 7 * 86'400);
+  EXPECT_TRUE(parse_ctl_options({"/s", "restore-catalog", "/b/monday", "--dry-run"})->dry_run);
+  EXPECT_EQ(parse_ctl_options({"/s", "release-snapshot", "m"})->argument, "m");
   EXPECT_TRUE(parse_ctl_options({"--help"})->help);
   EXPECT_TRUE(parse_ctl_options({"-V"})->version);
   EXPECT_NE(ctl_help().find("  nodes "), std::string::npos);
+}
+
+TEST(CtlSnapshot, IsNamedAsAskedOrAsItsFile) {
+  EXPECT_EQ(hold_name("/b/monday.catalog", "").value(), "monday.catalog");
+  EXPECT_EQ(hold_name("monday", "").value(), "monday");
+  EXPECT_EQ(hold_name("/b/of monday", "monday").value(), "monday");
+  EXPECT_EQ(hold_name("/b/of monday", "").error().code, Code::kInvalid);
+  EXPECT_EQ(hold_name("/b/", "").error().code, Code::kInvalid);
+  EXPECT_EQ(hold_name("/b/a", "x/y").error().code, Code::kInvalid);
+}
+
+TEST(CtlSnapshot, TheTableTellsWhatEachKeeps) {
+  const auto answer = boost::json::parse(
+      R"({"holds":[{"name":"a","position":7,"taken_s":0,"expires_s":86400,"segments":2,)"
+      R"("kept_bytes":1048576}]})");
+  const std::string text = snapshots_text(answer.get_object());
+  for (const char* word : {"KEEPS", "a ", "1970-01-01 00:00:00Z", "1970-01-02 00:00:00Z", " 7 "})
+    EXPECT_NE(text.find(word), std::string::npos) << word << " in\n" << text;
+  EXPECT_EQ(snapshots_text({}), "no snapshot keeps anything\n");
 }
 
 TEST(CtlOptions, ErrorsNameTheArgument) {
@@ -54,6 +83,9 @@ TEST(CtlOptions, ErrorsNameTheArgument) {
       {{"/s", "locate"}, "PATH"},
       {{"/s", "locate", "a", "b"}, "b"},
       {{"/s", "drain"}, "NODE"},
+      {{"/s", "snapshot-catalog"}, "FILE"},
+      {{"/s", "restore-catalog", "f", "--name", "n"}, "--name"},
+      {{"/s", "release-snapshot"}, "NAME"},
       {{"/s", "maintenance", "b"}, "--for"},
       {{"/s", "maintenance", "b", "--for", "30m", "--end"}, "--end"},
       {{"/s", "maintenance", "b", "--for", "soon"}, "'soon'"},

@@ -71,6 +71,14 @@ TEST(LogGeneration, GoldenBytes) {
   EXPECT_EQ(*decode_store_generation(encode(first)), first);
 }
 
+TEST(LogGeneration, TheFolderOfWhatIsBegunIsVersionTwo) {
+  StoreGeneration state = sample();
+  state.folder = 2;
+  const std::string bytes = encode(state);
+  EXPECT_EQ(bytes.substr(8, 8), std::string("\x02\x00\x00\x00\x02\x00\x00\x00", 8));
+  EXPECT_EQ(*decode_store_generation(bytes), state);
+}
+
 TEST(LogGeneration, AnyFlippedBitIsRefused) {
   const std::string good = encode(sample());
   for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
@@ -84,7 +92,8 @@ TEST(LogGeneration, AnyFlippedBitIsRefused) {
 }
 
 TEST(LogGeneration, FieldsOutOfRangeAreCorruptAndALaterVersionIsNewer) {
-  EXPECT_EQ(code_of(with(8, 2, 4)), Code::kNewerFormat);
+  EXPECT_EQ(code_of(with(8, 3, 4)), Code::kNewerFormat);
+  EXPECT_EQ(code_of(with(8, 2, 4)), Code::kCorrupt) << "of the version with a folder, without one";
   EXPECT_EQ(code_of(with(12, 1, 4)), Code::kCorrupt);
   EXPECT_EQ(code_of(with(24, 0, 8)), Code::kCorrupt);
   EXPECT_EQ(code_of(with(24, sample().next, 8)), Code::kCorrupt) << "it cannot follow itself";

@@ -96,6 +96,9 @@ def verify_mends_a_bad_copy_from_a_good_one(c):
     write_synced(one.path('f'), random.Random(1).randbytes(64 * PAGE))
     _seal(c, one)
     seen = _ask(one, 'locate', '/f')
+    for node in c.nodes:  # the others may be on their way to the node that came back
+        asks = (node.tool, 'kvsyncfs-ctl', node.mnt, 'verify', '/f')
+        wait_until(lambda a=asks: a[0](*a[1:]).returncode == 0, 10, f'{node.name} asks all copies')
     equal(_ctl(one, 'verify', '/f'), '', 'what is said of good copies')
     holders = _names(seen, seen['extents'][0])
     bad = next(node for node in c.nodes[1:] if node.name in holders)
